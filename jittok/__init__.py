@@ -1,0 +1,1 @@
+"""A Numba-JIT, array-oriented tokenizer engine."""

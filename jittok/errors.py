@@ -1,0 +1,65 @@
+"""Every exception that jittok raises on purpose.
+
+Each message says what was given, what was expected, and what to do. All classes derive from
+:class:`JittokError` and, where it fits, from the built-in exception that a caller would expect.
+"""
+
+
+class JittokError(Exception):
+    """Base class of all jittok exceptions."""
+
+
+class FormatError(JittokError, ValueError):
+    """A tokenizer file is malformed, truncated or contradicts itself."""
+
+
+class UnknownFormatError(FormatError):
+    """The content of a file is not one of the formats that jittok reads."""
+
+
+class UnsupportedError(JittokError, ValueError):
+    """A file asks for a component, or a regular expression for a construct, that jittok does not have."""
+
+
+class RegexError(JittokError, ValueError):
+    """A split pattern is not a valid regular expression."""
+
+
+class MissingFileError(JittokError, FileNotFoundError):
+    """A file or a directory's expected member does not exist or cannot be read."""
+
+
+class OutputError(JittokError, OSError):
+    """An output file or directory cannot be written."""
+
+
+class TextError(JittokError, ValueError):
+    """Input text cannot be encoded: invalid UTF-8 in bytes, or a lone surrogate in str."""
+
+
+class SpecialTokenError(JittokError, ValueError):
+    """The text holds a special token, and the call asked for an error in that case."""
+
+
+class TokenIdError(JittokError, ValueError):
+    """A token id is outside the vocabulary."""
+
+
+class ArgumentError(JittokError, ValueError):
+    """An argument has a value that the call does not accept."""
+
+
+class ArgumentTypeError(JittokError, TypeError):
+    """An argument has a type that the call does not accept."""
+
+
+class MissingDependencyError(JittokError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+class JittokWarning(UserWarning):
+    """Base class of all jittok warnings."""
+
+
+class CacheWarning(JittokWarning):
+    """Compiled kernels cannot be kept between processes."""

@@ -1,0 +1,278 @@
+"""What a tokenizer file says, as plain immutable dataclasses.
+
+A reader in :mod:`jittok.formats` turns a file into a :class:`TokenizerSpec`; :mod:`jittok.build` turns
+that into arrays. Nothing here knows about arrays, kernels or file syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+SplitBehavior = Literal["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
+RegexDialect = Literal["oniguruma", "rust"]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedToken:
+    """A token that is looked for in the text before the model sees it."""
+
+    id: int
+    content: str
+    special: bool = False
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = True
+
+
+# ---------------------------------------------------------------------------------------------- normalizers
+
+
+@dataclass(frozen=True, slots=True)
+class UnicodeForm:
+    """NFC, NFD, NFKC or NFKD."""
+
+    form: Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowercase:
+    """Full lower-casing of each codepoint, without context (no final sigma)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace every match of `pattern` with `content`."""
+
+    pattern: str
+    content: str
+    is_regex: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepend:
+    """Put `content` before a text that is not empty."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Remove white space at the ends."""
+
+    left: bool = True
+    right: bool = True
+
+
+Normalizer = UnicodeForm | Lowercase | Replace | Prepend | Strip
+
+
+# ------------------------------------------------------------------------------------------- pre-tokenizers
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Cut at the matches of `pattern`; `behavior` says what becomes of them."""
+
+    pattern: str
+    behavior: SplitBehavior = "isolated"
+    invert: bool = False
+    is_regex: bool = True
+    dialect: RegexDialect = "oniguruma"
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLevel:
+    """Map each UTF-8 byte to a printable character, after an optional GPT-2 split."""
+
+    add_prefix_space: bool = True
+    use_regex: bool = True
+    trim_offsets: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Cut at digits (general category N); each alone when `individual`."""
+
+    individual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Metaspace:
+    """Replace blanks with `replacement`, put one in front by `prepend_scheme`, and cut before each."""
+
+    replacement: str = "\u2581"
+    prepend_scheme: Literal["always", "first", "never"] = "always"
+    split: bool = True
+
+
+PreTokenizer = Split | ByteLevel | Digits | Metaspace
+
+
+# ---------------------------------------------------------------------------------------------------- model
+
+
+@dataclass(frozen=True, slots=True)
+class BPEModel:
+    """Byte-pair encoding over characters, as tokenizer.json and vocab.json + merges.txt state it.
+
+    `vocab` maps token strings (in the byte alphabet when the file is byte-level) to ids; `merges` lists
+    the pairs in order of rank.
+    """
+
+    vocab: Mapping[str, int]
+    merges: tuple[tuple[str, str], ...]
+    unk_token: str | None = None
+    fuse_unk: bool = False
+    byte_fallback: bool = False
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
+    ignore_merges: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RankModel:
+    """Byte-pair encoding over bytes, as a .tiktoken file states it: each token's rank is also its id."""
+
+    ranks: Mapping[bytes, int]
+
+
+Model = BPEModel | RankModel
+
+
+# ------------------------------------------------------------------------------------------ post-processors
+
+
+@dataclass(frozen=True, slots=True)
+class TemplatePiece:
+    """One item of a template: `sequence` "A" or "B", or the special token's `ids` and `tokens`."""
+
+    type_id: int
+    sequence: Literal["A", "B"] | None = None
+    ids: tuple[int, ...] = ()
+    tokens: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What surrounds one sequence, and a pair of sequences. `pair` is None where the file has none."""
+
+    single: tuple[TemplatePiece, ...]
+    pair: tuple[TemplatePiece, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrimOffsets:
+    """ByteLevel or RobertaProcessing post-processing: leave white space out of the spans."""
+
+    add_prefix_space: bool = True
+
+
+PostProcessor = Template | TrimOffsets
+
+
+# -------------------------------------------------------------------------------------------------- decoders
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeByteLevel:
+    """Byte-alphabet characters back to bytes; all tokens as one byte string, invalid UTF-8 replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeFuse:
+    """Join all tokens into one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeReplace:
+    """Replace `pattern` in every token."""
+
+    pattern: str
+    content: str
+    is_regex: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeByteFallback:
+    """Tokens such as <0x0A> back to bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeStrip:
+    """Remove up to `start` / `stop` copies of `content` at the ends of every token."""
+
+    content: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeMetaspace:
+    """The replacement character back to blanks, the first one dropped where a prefix was added."""
+
+    replacement: str = "\u2581"
+    prepend_scheme: Literal["always", "first", "never"] = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeBPE:
+    """`suffix` becomes a blank, or nothing at the end."""
+
+    suffix: str = "</w>"
+
+
+Decoder = (
+    DecodeByteLevel
+    | DecodeFuse
+    | DecodeReplace
+    | DecodeByteFallback
+    | DecodeStrip
+    | DecodeMetaspace
+    | DecodeBPE
+)
+
+
+# ------------------------------------------------------------------------------------------------- tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerSpec:
+    """All that a tokenizer file says.
+
+    Attributes
+    ----------
+    model
+        The vocabulary and merges.
+    added_tokens
+        In order of id.
+    normalizers, pre_tokenizers, post_processors, decoders
+        Steps in the order they run; Sequences of the file are flattened. An empty tuple means none.
+        Without decoders, tokens are joined with a blank between them, as the reference does, unless the
+        model is a :class:`RankModel`.
+    reference
+        The library whose ids are right: "tokenizers" or "tiktoken". It decides defaults.
+    default_special
+        What a special token written in the text becomes unless a call says otherwise.
+    source_format
+        Name of the file format it came from.
+    stored_truncation, stored_padding
+        As in the file; shown, never applied by native calls.
+    extra
+        Further facts for display or saving, JSON-serialisable.
+    """
+
+    model: Model
+    added_tokens: tuple[AddedToken, ...] = ()
+    normalizers: tuple[Normalizer, ...] = ()
+    pre_tokenizers: tuple[PreTokenizer, ...] = ()
+    post_processors: tuple[PostProcessor, ...] = ()
+    decoders: tuple[Decoder, ...] = ()
+    reference: Literal["tokenizers", "tiktoken"] = "tokenizers"
+    default_special: Literal["parse", "text", "raise"] = "parse"
+    source_format: str = "tokenizer.json"
+    stored_truncation: Mapping[str, Any] | None = None
+    stored_padding: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
