@@ -184,20 +184,28 @@ def make_keys(chunk: Any, scratch: Any, slots: Any) -> int:
     word = chunk.word
     mask = np.uint64((slots.size >> 2) - 2)
     n = chunk.state[WORDS]
+    key_low = scratch.key_low
+    key_high = scratch.key_high
+    key_slot = scratch.key_slot
+    low_mask = scratch.low_mask
+    high_mask = scratch.high_mask
+    high_tag = scratch.high_tag
+    first = np.int64(word[0])
     for k in range(n):
-        first = np.int64(word[k])
-        length = np.int64(word[k + 1]) - first
-        if length > KEY_BYTES:
-            length = np.int64(0)
-        low = load64(text, first) & scratch.low_mask[length]
-        high = load64(text, first + 8) & scratch.high_mask[length] | scratch.high_tag[length]
+        following = np.int64(word[np.uint64(k + 1)])
+        length = np.uint64(following - first)
+        if length > np.uint64(KEY_BYTES):
+            length = ZERO
+        low = load64(text, first) & low_mask[length]
+        high = load64(text, first + 8) & high_mask[length] | high_tag[length]
         value = multiply(low, FACTOR_LOW) ^ multiply(high, FACTOR_HIGH)
         value = multiply(value ^ (value >> np.uint64(32)), FACTOR_MIX)
         slot = (value >> np.uint64(32)) & mask
-        scratch.key_low[k] = low
-        scratch.key_high[k] = high
-        scratch.key_slot[k] = slot
+        key_low[np.uint64(k)] = low
+        key_high[np.uint64(k)] = high
+        key_slot[np.uint64(k)] = slot
         prefetch(slots, np.int64(slot << np.uint64(2)))
+        first = following
     return n
 
 
@@ -208,18 +216,19 @@ def compare_keys(n: int, scratch: Any, slots: Any) -> int:
     key_high = scratch.key_high
     missed = scratch.missed
     misses = np.int64(0)
+    key_slot = scratch.key_slot
     for k in range(n):
-        low = key_low[k]
-        high = key_high[k]
-        at = scratch.key_slot[k] << np.uint64(2)
+        low = key_low[np.uint64(k)]
+        high = key_high[np.uint64(k)]
+        at = key_slot[np.uint64(k)] << np.uint64(2)
         first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
         second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
         value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
         value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
         missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0)
-        key_low[k] = low if missing else value_low
-        key_high[k] = high if missing else value_high
-        missed[misses] = k
+        key_low[np.uint64(k)] = low if missing else value_low
+        key_high[np.uint64(k)] = high if missing else value_high
+        missed[np.uint64(misses)] = k
         misses += 1 if missing else 0
     return misses
 
@@ -337,8 +346,8 @@ def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written:
     key_high = scratch.key_high
     arena = cache.arena
     for k in range(first, end):
-        value_low = key_low[k]
-        value_high = key_high[k]
+        value_low = key_low[np.uint64(k)]
+        value_high = key_high[np.uint64(k)]
         count = np.int64(value_low >> COUNT_SHIFT)
         if count != IN_ARENA:
             store_pair(out, written, value_low & VALUE_MASK)
