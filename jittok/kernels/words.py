@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import helper, kernel
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load64, multiply, prefetch, store_pair
-from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_short
+from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     CHUNK,
     PIECES,
@@ -26,7 +26,7 @@ from jittok.kernels.split import (
     pre_token_end,
     split_chunk,
 )
-from jittok.tables import MERGE_DIRECT
+from jittok.tables import MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
@@ -233,7 +233,7 @@ def compare_keys(n: int, scratch: Any, slots: Any) -> int:
     return misses
 
 
-@helper
+@inlined
 def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> int:
     """Position in `slots` of a key, or of the free slot where it belongs (whose second word is 0)."""
     mask = np.uint64(slots.size - 1)
@@ -244,10 +244,11 @@ def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> i
         at = (at + np.uint64(4)) & mask
 
 
-@helper
-def put_word(cache: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: int) -> int:
+@inlined
+def put_word(
+    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: int
+) -> int:
     """Store `n` ids under a key at a free slot; the arena has room (checked when a chunk begins)."""
-    slots = cache.slots
     value_low = ZERO
     value_high = ZERO
     if n <= 4:
@@ -262,32 +263,29 @@ def put_word(cache: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: 
         value_low |= np.uint64(n) << COUNT_SHIFT
     else:
         value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
-        value_high = put_arena(cache, ids, n)
+        value_high = put_arena(arena, counters, ids, n)
     slots[at] = low
     slots[at + 1] = high
     slots[at + 2] = value_low
     slots[at + 3] = value_high
-    cache.counters[USED] += 1
+    counters[USED] += 1
     return 0
 
 
-@helper
-def put_arena(cache: Any, ids: Any, n: int) -> np.uint64:
+@inlined
+def put_arena(arena: Any, counters: Any, ids: Any, n: int) -> np.uint64:
     """Append `n` ids to the arena; returns offset | count << 40."""
-    offset = cache.counters[ARENA_USED]
+    offset = counters[ARENA_USED]
     for i in range(n):
-        cache.arena[offset + i] = ids[i]
-    cache.counters[ARENA_USED] = offset + n
+        arena[offset + i] = ids[i]
+    counters[ARENA_USED] = offset + n
     return np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
 
 
-@helper
-def find_long(merges: Any, chunk: Any, first: int, n: int, cache: Any, scratch: Any) -> np.uint64:
-    """Arena offset | count << 40 of the ids of a word that does not fit a key."""
-    text = chunk.text
-    long_slots = cache.long_slots
+@inlined
+def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, kept: Any) -> int:
+    """Position in `long_slots` of a word that does not fit a key, or of the free place where it belongs."""
     mask = np.uint64(long_slots.size - 1)
-    tag = hash_bytes(text, first, n) | ONE
     at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
     while long_slots[at] != 0:
         if long_slots[at] == tag:
@@ -295,47 +293,70 @@ def find_long(merges: Any, chunk: Any, first: int, n: int, cache: Any, scratch: 
             if np.int64(place >> ARENA_SHIFT) == n:
                 offset = np.int64(place & ARENA_MASK)
                 i = np.int64(0)
-                while i < n and cache.kept[offset + i] == text[first + i]:
+                while i < n and kept[np.uint64(offset + i)] == text[np.uint64(first + i)]:
                     i += 1
                 if i == n:
-                    return long_slots[at + np.uint64(2)]
+                    break
         at = (at + np.uint64(4)) & mask
-    count = merge_word(merges, text, first, first + n, scratch)
-    value = put_arena(cache, scratch.symbols, count)
-    offset = cache.counters[KEPT_USED]
-    for i in range(n):
-        cache.kept[offset + i] = text[first + i]
-    cache.counters[KEPT_USED] = offset + n
-    long_slots[at] = tag
-    long_slots[at + ONE] = np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
-    long_slots[at + np.uint64(2)] = value
-    cache.counters[LONG_USED] += 1
-    return value
+    return np.int64(at)
 
 
 @helper
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
+    text = chunk.text
     word = chunk.word
     slots = cache.slots
+    arena = cache.arena
+    kept = cache.kept
+    long_slots = cache.long_slots
+    counters = cache.counters
     key_low = scratch.key_low
     key_high = scratch.key_high
+    symbols = scratch.symbols
+    byte_pair = merges.byte_pair
+    pair_slots = merges.pair_slots
+    symbol_token = merges.symbol_token
+    simple = merges.numbers[MERGE_RANKED] == 1 and merges.numbers[MERGE_DIRECT] == 0
     for q in range(misses):
-        k = np.int64(scratch.missed[q])
+        k = np.uint64(scratch.missed[q])
         low = key_low[k]
         high = key_high[k]
         first = np.int64(word[k])
-        if high == 0:
-            key_high[k] = find_long(merges, chunk, first, np.int64(word[k + 1]) - first, cache, scratch)
-            key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        length = np.int64(word[k + ONE]) - first
+        if high != 0:
+            at = find_slot(slots, scratch.key_slot[k], low, high)
+            if slots[at + 1] == 0:
+                if simple:
+                    count = merge_ranked(
+                        text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
+                    )
+                else:
+                    count = merge_word(merges, text, first, first + length, scratch)
+                put_word(slots, arena, counters, at, low, high, symbols, count)
+                counters[MISSES] += 1
+            key_low[k] = slots[at + 2]
+            key_high[k] = slots[at + 3]
             continue
-        at = find_slot(slots, scratch.key_slot[k], low, high)
-        if slots[at + 1] == 0:
-            count = merge_word(merges, chunk.text, first, np.int64(word[k + 1]), scratch)
-            put_word(cache, at, low, high, scratch.symbols, count)
-            cache.counters[MISSES] += 1
-        key_low[k] = slots[at + 2]
-        key_high[k] = slots[at + 3]
+        tag = hash_bytes(text, first, length) | ONE
+        at = find_long(text, first, length, tag, long_slots, kept)
+        if long_slots[at] == 0:
+            if simple and length <= SHORT_WORD:
+                count = merge_ranked(
+                    text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
+                )
+            else:
+                count = merge_word(merges, text, first, first + length, scratch)
+            offset = counters[KEPT_USED]
+            for i in range(length):
+                kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
+            counters[KEPT_USED] = offset + length
+            long_slots[at] = tag
+            long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
+            long_slots[at + 2] = put_arena(arena, counters, symbols, count)
+            counters[LONG_USED] += 1
+        key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        key_high[k] = long_slots[at + 2]
     return 0
 
 
