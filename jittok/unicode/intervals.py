@@ -1,8 +1,8 @@
-"""Sets of codepoints as sorted boundaries.
+r"""Sets of codepoints as sorted boundaries.
 
 A set is an int32 array of even length: codepoints from entry 0 on are inside, from entry 1 on outside, from
 entry 2 on inside again, and so on. Codepoint ``END`` (0x110000) is not a character; it stands for the end of the
-text, so that a look-ahead such as ``(?=\\s|$)`` is one set.
+text, so that a look-ahead such as ``(?=\s|$)`` is one set.
 """
 
 from __future__ import annotations
