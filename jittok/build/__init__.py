@@ -1,0 +1,1 @@
+"""From a tokenizer's specification to the arrays that kernels read."""
