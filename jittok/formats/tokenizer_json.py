@@ -273,8 +273,8 @@ def check_merges(
         )
     ranks = {pair: rank for rank, pair in enumerate(pairs)}
     if len(ranks) != len(pairs):
-        return tuple(sorted(ranks, key=ranks.__getitem__))  # type: ignore[arg-type]
-    return tuple(pairs)  # type: ignore[arg-type]
+        return tuple(sorted(ranks, key=ranks.__getitem__))
+    return tuple(pairs)
 
 
 def _strip_join(a: str, b: str, prefix: str) -> str | None:
@@ -582,9 +582,10 @@ def _template(node: Node, known_ids: set[int]) -> Template:
         tokens[key] = ids, texts
 
     def piece(item: Node) -> TemplatePiece:
-        if type(item.value) is not dict or len(item.value) != 1 or not item.value.keys() <= {"Sequence", "SpecialToken"}:
+        kinds = item.value.keys() if type(item.value) is dict else ()
+        if len(kinds) != 1 or not set(kinds) <= {"Sequence", "SpecialToken"}:
             raise item.wrong('{"Sequence": ...} or {"SpecialToken": ...}')
-        kind = next(iter(item.value))
+        kind = next(iter(kinds))
         body = item.child(kind)
         type_id = body.child("type_id").integer(limit=1 << 31)
         if kind == "Sequence":
@@ -746,7 +747,9 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
     if step == WHITESPACE_SPLIT:
         return {"type": "WhitespaceSplit"}
     if step.is_regex and step.dialect != "oniguruma":
-        raise UnsupportedError(f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}")
+        raise UnsupportedError(
+            f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}"
+        )
     return {
         "type": "Split",
         "pattern": _write_pattern(step.pattern, step.is_regex),
@@ -771,9 +774,10 @@ def _write_post_processor(step: PostProcessor) -> dict[str, Any]:
         if item.sequence is not None:
             return {"Sequence": {"id": item.sequence, "type_id": item.type_id}}
         name = "".join(item.tokens)
-        while special.get(name, item) != item and special[name]["ids"] != list(item.ids):
-            name += "'"  # two entries of one text but with different ids
-        special[name] = {"id": name, "ids": list(item.ids), "tokens": list(item.tokens)}
+        ids, tokens = list(item.ids), list(item.tokens)
+        while name in special and (special[name]["ids"], special[name]["tokens"]) != (ids, tokens):
+            name += "'"  # another token of that name
+        special[name] = {"id": name, "ids": ids, "tokens": tokens}
         return {"SpecialToken": {"id": name, "type_id": item.type_id}}
 
     single = [piece(item) for item in step.single]
@@ -793,5 +797,10 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
     if isinstance(step, DecodeStrip):
         return {"type": "Strip", "content": step.content, "start": step.start, "stop": step.stop}
     if isinstance(step, DecodeMetaspace):
-        return {"type": "Metaspace", "replacement": step.replacement, "prepend_scheme": step.prepend_scheme, "split": True}
+        return {
+            "type": "Metaspace",
+            "replacement": step.replacement,
+            "prepend_scheme": step.prepend_scheme,
+            "split": True,
+        }
     return {"type": "BPEDecoder", "suffix": step.suffix}
