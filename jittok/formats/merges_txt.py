@@ -370,8 +370,8 @@ def _post_processors(
         prefix = token("<|startoftranscript|>")
         if not _flag(config, "predict_timestamps", False):
             prefix += token("<|notimestamps|>")
-        end = roles.get("eos_token")
-        return (Template((*prefix, a, *token(end)), (*prefix, a, b, *token(end, 1))),)
+        eos = roles.get("eos_token")
+        return (Template((*prefix, a, *token(eos)), (*prefix, a, b, *token(eos, 1))),)
     if kind in ("Roberta", "CLIP"):
         start = token(roles.get("cls_token" if kind == "Roberta" else "bos_token"))
         end = token(roles.get("sep_token" if kind == "Roberta" else "eos_token"))

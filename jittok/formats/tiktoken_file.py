@@ -92,7 +92,8 @@ ENCODINGS: dict[str, Encoding] = {
 
 _SHORT_NAMES = {"r50k": "r50k_base", "p50k": "p50k_base", "cl100k": "cl100k_base", "o200k": "o200k_base"}
 _FILE_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/= \r\n"
-_LINE = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4}) [0-9]{1,8}")
+#: One line of a rank file.
+LINE = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4}) [0-9]{1,8}")
 
 
 def read(
@@ -226,7 +227,7 @@ def _ranks_of_lines(lines: bytes) -> list[int] | None:
 
 def _bad_line(lines: list[bytes], where: str) -> FormatError:
     for number, line in enumerate(lines, 1):
-        if line and not _LINE.fullmatch(line):
+        if line and not LINE.fullmatch(line):
             shown = line if len(line) <= 40 else line[:37] + b"..."
             return FormatError(
                 f"{where}: line {number}: {shown!r} is not a token in base64, a blank and a rank; "

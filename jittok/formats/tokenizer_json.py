@@ -48,7 +48,8 @@ from jittok.spec import (
 WHITESPACE = Split(r"\w+|[^\w\s]+", "removed", invert=True, dialect="rust")
 WHITESPACE_SPLIT = Split(r"\s", "removed", dialect="rust")
 
-_TOP_LEVEL = (
+#: The fields of a tokenizer.json.
+TOP_LEVEL = (
     "version",
     "truncation",
     "padding",
@@ -101,9 +102,9 @@ def from_json(root: Node) -> TokenizerSpec:
     """Make a spec from a parsed tokenizer.json; see :func:`read`."""
     fields = root.mapping()
     for key in fields:
-        if key not in _TOP_LEVEL:
+        if key not in TOP_LEVEL:
             raise UnsupportedError(
-                f"{root.where}: unknown field {key!r} at the top level; expected only {', '.join(_TOP_LEVEL)}"
+                f"{root.where}: unknown field {key!r} at the top level; expected only {', '.join(TOP_LEVEL)}"
             )
     if "version" in fields and root.child("version").string() != "1.0":
         raise root.child("version").wrong("'1.0', the only version there is")
