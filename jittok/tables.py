@@ -38,3 +38,77 @@ class SplitAutomaton(NamedTuple):
     start: int  # the start state, a multiple of 1 << row_shift
     row_shift: int  # log2 of the row length, which is at least end_class + 1
     end_class: int  # the class of the end of the text
+
+
+class SplitWindows(NamedTuple):
+    """Boundaries of a :class:`SplitAutomaton`, read off a few neighbouring codepoints wherever these decide.
+
+    Whether a pre-token begins before a codepoint nearly always follows from the three codepoints before it,
+    itself and the one after it. Every codepoint has one number, its *fields*: what it contributes to the
+    table index from each of the five places, plus its class in bits 24-31. The index of a place is the OR of
+    the masked fields of the five codepoints around it; its low ``LEFT_BITS`` bits select ``left_row`` (what
+    the automaton's state may be, given the codepoints before), which with the other bits selects the decision:
+    0 no boundary, 1 boundary, 2 not decided here (the automaton must be run).
+    """
+
+    ascii_fields: NDArray[np.uint32]  # [128] by codepoint
+    class_fields: NDArray[np.uint32]  # [256] by class
+    masks: NDArray[np.uint32]  # [5] place of the codepoint: -3, -2, -1, 0 (the boundary is before it), +1
+    left_row: NDArray[np.uint16]  # [1 << left bits], row of `decision`, premultiplied
+    decision: NDArray[np.uint8]  # [rows << bits of places 0 and +1], 0, 1 or 2
+
+
+class SplitTables(NamedTuple):
+    """All that the split kernels read."""
+
+    page_of: NDArray[np.uint16]
+    class_of: NDArray[np.uint8]
+    transitions: NDArray[np.uint32]
+    ascii_fields: NDArray[np.uint32]
+    class_fields: NDArray[np.uint32]
+    masks: NDArray[np.uint32]
+    left_row: NDArray[np.uint16]
+    decision: NDArray[np.uint8]
+    numbers: NDArray[np.int64]  # [2] start state, end class
+
+
+class MergeTables(NamedTuple):
+    """Byte-pair merges over *symbols*.
+
+    A word is first turned into initial symbols, one for each unit (a byte, or a codepoint). A merge joins two
+    neighbouring symbols; merges are numbered by rank, and the lowest number present, leftmost first, is always
+    done next. ``pair_slots`` is an open-addressing hash table: ``left << 44 | right << 24 | merge number``,
+    all ones where empty; it is at most half full, so a probe ends.
+
+    *Ranked* tables (byte-level models): a token can only ever come from one pair, the last merge made when its
+    own bytes are merged alone, because merges inside it do not depend on what is outside until it is formed.
+    So one pair for each reachable token is enough, and merge `m` makes symbol ``256 + m``: number, priority
+    and result are one number. Units are bytes, and initial symbols are the 256 byte values.
+
+    *General* tables (anything else): all pairs, symbols are token ids, ``merge_result`` gives the result.
+    """
+
+    pair_slots: NDArray[np.uint64]  # [power of two]
+    byte_pair: NDArray[np.int32]  # [65536] merge number of two bytes (first | second << 8), NO_MERGE if none; ranked only
+    merge_result: NDArray[np.int32]  # [n_merges] symbol that a merge makes
+    symbol_token: NDArray[np.int32]  # [n_symbols] token id of a symbol
+    unit_slots: NDArray[np.uint64]  # [power of two] general only: (variant << 21 | unit) << 32 | symbol; all ones empty
+    fallback_symbol: NDArray[np.int32]  # [256] general only: symbol of a byte-fallback token, -1 if absent
+    direct_slots: NDArray[np.uint64]  # [power of two] tokens looked up whole: hash tag << 32 | token id; all ones empty
+    token_bytes: NDArray[np.uint8]  # bytes of all tokens, one after another (units of the model), 64 more at the end
+    token_indptr: NDArray[np.int64]  # [vocabulary + 1] token i is token_bytes[token_indptr[i] : token_indptr[i + 1]]
+    reachable: NDArray[np.uint8]  # [vocabulary] 1 where merging the token's own bytes gives the token
+    crossed: NDArray[np.uint64]  # bitmap of codepoint junctions that some token spans (see kernels.words)
+    numbers: NDArray[np.int64]  # see MERGE_* below
+
+
+#: Positions in ``MergeTables.numbers``.
+MERGE_RANKED = 0  # 1: ranked tables, 0: general
+MERGE_UNIT = 1  # 0: units are bytes, 1: codepoints
+MERGE_UNKNOWN = 2  # symbol of the unknown token, -1: none
+MERGE_FUSE_UNKNOWN = 3  # 1: neighbouring unknown units make one token
+MERGE_BYTE_FALLBACK = 4  # 1: unknown codepoints become byte tokens
+MERGE_DIRECT = 5  # number of tokens in direct_slots
+MERGE_CUT = 6  # 1: long words may be cut at junctions that no token crosses
+MERGE_VARIANTS = 7  # bit 0: units that are not first have a form of their own, bit 1: the last one has
+MERGE_NUMBERS = 8

@@ -1,0 +1,49 @@
+"""Open-addressing tables, filled with NumPy so that building them compiles nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: An empty slot.
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+def table_size(n: int) -> int:
+    """Smallest power of two that keeps `n` entries at most half of the table."""
+    return 1 << max(3, int(2 * n - 1).bit_length()) if n else 8
+
+
+def fill_slots(hashes: NDArray[np.uint64], slots: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """An open-addressing table of `slots`, each at its hash modulo the size or in the next free place after it.
+
+    Parameters
+    ----------
+    hashes : uint64[n]
+        Start of the probe of each entry, before it is reduced to the table size.
+    slots : uint64[n]
+        Entries, distinct and not EMPTY.
+
+    Returns
+    -------
+    uint64[power of two]
+        At most half full.
+    """
+    size = table_size(len(slots))
+    table = np.full(size, EMPTY, np.uint64)
+    mask = np.uint64(size - 1)
+    place = hashes & mask
+    pending = np.arange(len(slots))
+    while pending.size:
+        free = pending[table[place[pending]] == EMPTY]
+        table[place[free]] = slots[free]
+        pending = pending[table[place[pending]] != slots[pending]]
+        place[pending] = (place[pending] + np.uint64(1)) & mask
+    return table
+
+
+def hash_key(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Start of the probe for a packed key, as the merge kernels compute it."""
+    with np.errstate(over="ignore"):
+        return (key * PAIR_FACTOR) >> np.uint64(32)
