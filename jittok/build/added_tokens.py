@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jittok import tables
 from jittok.spec import AddedToken
-from jittok.unicode import load_word_classes
+from jittok.unicode.normalization import load_word_classes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from jittok.kernels.added_tokens import AddedTokenTables
 
 #: Below this many bytes of tokens, plain Python builds the automaton faster than a kernel is loaded.
 _SMALL = 20_000
 
 
-def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -> AddedTokenTables:
+def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -> tables.AddedTokenTables:
     """Build the tables that find `tokens` in text.
 
     Tokens matched on normalised text and tokens matched on the text as given need tables of their own.
@@ -36,7 +35,7 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
 
     Returns
     -------
-    AddedTokenTables
+    tables.AddedTokenTables
         Read-only arrays; `ids`, `flags` and the `enabled` argument of the kernel have the order of `tokens`.
 
     Notes
@@ -63,7 +62,7 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     fallback = np.zeros(n_bytes + 1, dtype=np.int32)
     longest = np.full(n_bytes + 1, -1, dtype=np.int32)
     scratch = np.zeros((2, len(strings)), dtype=np.int32)
-    build = kernels.build_automaton
+    build: Any = kernels.build_automaton
     if n_bytes < _SMALL:
         build = getattr(build, "py_func", build)
     n_states = build(order, indptr, data, child_start, labels, fallback, longest, scratch)
@@ -73,15 +72,19 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     root_next = np.zeros(256, dtype=np.int32)
     for child in range(1, int(child_start[1])):
         root_next[labels[child]] = child
-    return kernels.AddedTokenTables(
+    numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
+    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max((len(string) for string in strings), default=0)
+    numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
+    word = load_word_classes()
+    return tables.AddedTokenTables(
         ids=_frozen(np.array([token.id for token in tokens], dtype=np.int32)),
         lengths=_frozen(np.array([len(content) for content in contents], dtype=np.int32)),
         flags=_frozen(
             np.array(
                 [
-                    (kernels.SINGLE_WORD if token.single_word else 0)
-                    | (kernels.STRIP_LEFT if token.lstrip else 0)
-                    | (kernels.STRIP_RIGHT if token.rstrip else 0)
+                    (tables.TOKEN_SINGLE_WORD if token.single_word else 0)
+                    | (tables.TOKEN_STRIP_LEFT if token.lstrip else 0)
+                    | (tables.TOKEN_STRIP_RIGHT if token.rstrip else 0)
                     for token in tokens
                 ],
                 dtype=np.uint8,
@@ -94,9 +97,9 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
         longest=_frozen(longest),
         root_next=_frozen(root_next),
         endings=_frozen(_endings(strings, kernels.MAX_ENDINGS)),
-        max_length=max((len(string) for string in strings), default=0),
-        skipping=int(skipping),
-        word=load_word_classes(),
+        word_page_of=word.page_of,
+        word_class_of=word.class_of,
+        numbers=_frozen(numbers),
     )
 
 

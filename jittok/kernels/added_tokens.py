@@ -9,17 +9,17 @@ to go back after each failed attempt at a longer token, which is quadratic for t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from jittok._jit import helper, kernel
-from jittok.tables import CodepointClasses
-
-SINGLE_WORD = 1
-STRIP_LEFT = 2
-STRIP_RIGHT = 4
+from jittok.kernels.utf8 import codepoint_at, is_space, start_before
+from jittok.tables import (
+    ADDED_TOKENS_MAX_LENGTH,
+    ADDED_TOKENS_SKIPPING,
+    TOKEN_SINGLE_WORD,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
+)
 
 #: Text is read in windows of at least this many bytes, which bounds the memory for candidates.
 WINDOW = 4096
@@ -29,67 +29,6 @@ BLOCK = 64
 
 #: How many kinds of token endings the search compares at most.
 MAX_ENDINGS = 8
-
-
-class AddedTokenTables(NamedTuple):
-    """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
-
-    States are numbered breadth first from 0, the root, so that a state's children are neighbours.
-    """
-
-    ids: NDArray[np.int32]  # [n_tokens], the id of each token
-    lengths: NDArray[np.int32]  # [n_tokens], in bytes, > 0
-    flags: NDArray[np.uint8]  # [n_tokens], SINGLE_WORD | STRIP_LEFT | STRIP_RIGHT
-    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1
-    child_start: NDArray[np.int32]  # [n_states + 1], children of s: child_start[s]..child_start[s + 1] - 1
-    labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
-    fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
-    longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
-    root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
-    endings: NDArray[np.uint8]  # [n, 3]: last byte, mask and value of the byte before; none when too many
-    max_length: int  # of the tokens, in bytes
-    skipping: int  # 1: a token that is found but not wanted hides what it covers (tokenizers); 0 (tiktoken)
-    word: CodepointClasses  # class 1: a word character
-
-
-@helper
-def _codepoint_at(data, position, end):
-    """The codepoint of the valid UTF-8 sequence at `position`, and its length in bytes."""
-    lead = int(data[position])
-    if lead < 0x80:
-        return lead, 1
-    if lead < 0xE0:
-        return ((lead & 0x1F) << 6) | (int(data[position + 1]) & 0x3F), 2
-    if lead < 0xF0:
-        return ((lead & 0xF) << 12) | ((int(data[position + 1]) & 0x3F) << 6) | (int(data[position + 2]) & 0x3F), 3
-    high = ((lead & 7) << 18) | ((int(data[position + 1]) & 0x3F) << 12)
-    return high | ((int(data[position + 2]) & 0x3F) << 6) | (int(data[position + 3]) & 0x3F), 4
-
-
-@helper
-def _start_before(data, position):
-    """Where the UTF-8 sequence that ends at `position` begins."""
-    position -= 1
-    while (int(data[position]) & 0xC0) == 0x80:
-        position -= 1
-    return position
-
-
-@helper
-def _is_space(codepoint):
-    """Unicode White_Space, the same 25 codepoints in every version since 6.3."""
-    if codepoint < 0x85:
-        return codepoint == 0x20 or (9 <= codepoint <= 13)
-    if codepoint < 0x2000:
-        return codepoint == 0x85 or codepoint == 0xA0 or codepoint == 0x1680
-    return (
-        codepoint <= 0x200A
-        or codepoint == 0x2028
-        or codepoint == 0x2029
-        or codepoint == 0x202F
-        or codepoint == 0x205F
-        or codepoint == 0x3000
-    )
 
 
 @helper
@@ -165,18 +104,19 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
     """Find the added tokens in segments of text.
 
     In each segment, tokens are found from left to right, at each place the longest, without overlap. A
-    token with SINGLE_WORD counts only where no word character touches it; STRIP_LEFT and STRIP_RIGHT extend
-    it over white space, on the left not beyond the end of the previous token. After a STRIP_RIGHT token
-    whose white space begins another token, that other token is reported too, so rows may overlap; the text
-    that remains is what lies between the end of a row and the start of the next, where that is positive.
+    token with TOKEN_SINGLE_WORD counts only where no word character touches it; TOKEN_STRIP_LEFT and
+    TOKEN_STRIP_RIGHT extend it over white space, on the left not beyond the end of the previous token. Where
+    the white space taken on the right begins another token, that other token is reported too, so rows may
+    overlap; the text that remains is what lies between the end of a row and the start of the next, where that
+    is positive.
 
     Parameters
     ----------
     tables : AddedTokenTables
     enabled : bool[n_tokens]
-        Which tokens are wanted, in the order they were built from. With ``tables.skipping`` another token
-        that is found is left in the text, and nothing is looked for inside it; otherwise the longest wanted
-        token at each place is taken.
+        Which tokens are wanted, in the order they were built from. Where the tables were built with
+        `skipping`, another token that is found is left in the text, and nothing is looked for inside it;
+        otherwise the longest wanted token at each place is taken.
     data : uint8[n_bytes]
         Valid UTF-8.
     starts, ends : int64[n_segments]
@@ -195,7 +135,7 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
     Notes
     -----
     Time is linear in the bytes of the segments, and with tokens of up to `WINDOW` bytes memory is that of
-    the rows plus at most `WINDOW` candidates. With ``skipping == 0``, tokens not enabled that begin with
+    the rows plus at most `WINDOW` candidates. Built without `skipping`, tokens not enabled that begin with
     each other cost one step for each such prefix. Source: A. Aho, M. Corasick, "Efficient string matching",
     1975; the rules are those of tokenizers 0.23.3 and tiktoken 0.14.0.
     """
@@ -203,7 +143,9 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
     count = 0
     if tables.ids.shape[0] == 0:
         return 0
-    window = max(WINDOW, tables.max_length)
+    max_length = tables.numbers[ADDED_TOKENS_MAX_LENGTH]
+    hides = tables.numbers[ADDED_TOKENS_SKIPPING]
+    window = max(WINDOW, max_length)
     for segment in range(first, last):
         begin = starts[segment]
         end = ends[segment]
@@ -213,7 +155,7 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
         space_end = begin
         while low < end:
             middle = min(end, low + window)
-            high = min(end, middle + tables.max_length - 1)
+            high = min(end, middle + max_length - 1)
             found = _candidates(tables, data, low, middle, high, out, capacity - count)
             if found < 0:
                 return -(2 * capacity + WINDOW)
@@ -224,7 +166,7 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
                     continue
                 token = out[row, 3]
                 if not enabled[token]:
-                    if tables.skipping:
+                    if hides:
                         low = match + tables.lengths[token]
                         continue
                     while token >= 0 and not enabled[token]:
@@ -235,34 +177,34 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
                 stop = match + tables.lengths[token]
                 low = stop
                 flags = tables.flags[token]
-                if flags & SINGLE_WORD:
+                if flags & TOKEN_SINGLE_WORD:
                     touched = False
                     if start > begin:
-                        codepoint, _ = _codepoint_at(data, _start_before(data, start), end)
-                        page = int(tables.word.page_of[codepoint >> 7])
-                        touched = tables.word.class_of[(page << 7) | (codepoint & 127)] == 1
+                        codepoint, _ = codepoint_at(data, start_before(data, start), end)
+                        page = int(tables.word_page_of[codepoint >> 7])
+                        touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
                     if stop < end and not touched:
-                        codepoint, _ = _codepoint_at(data, stop, end)
-                        page = int(tables.word.page_of[codepoint >> 7])
-                        touched = tables.word.class_of[(page << 7) | (codepoint & 127)] == 1
+                        codepoint, _ = codepoint_at(data, stop, end)
+                        page = int(tables.word_page_of[codepoint >> 7])
+                        touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
                     if touched:
                         continue
-                if flags & STRIP_LEFT:
+                if flags & TOKEN_STRIP_LEFT:
                     if start < taken:
                         start = taken
                     while start > taken:
-                        previous = _start_before(data, start)
-                        codepoint, _ = _codepoint_at(data, previous, end)
-                        if not _is_space(codepoint):
+                        previous = start_before(data, start)
+                        codepoint, _ = codepoint_at(data, previous, end)
+                        if not is_space(codepoint):
                             break
                         start = previous
-                if flags & STRIP_RIGHT:
+                if flags & TOKEN_STRIP_RIGHT:
                     if not (space_start <= stop <= space_end):
                         space_start = stop
                         space_end = stop
                         while space_end < end:
-                            codepoint, width = _codepoint_at(data, space_end, end)
-                            if not _is_space(codepoint):
+                            codepoint, width = codepoint_at(data, space_end, end)
+                            if not is_space(codepoint):
                                 break
                             space_end += width
                     stop = space_end
