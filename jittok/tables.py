@@ -112,3 +112,88 @@ MERGE_DIRECT = 5  # number of tokens in direct_slots
 MERGE_CUT = 6  # 1: long words may be cut at junctions that no token crosses
 MERGE_VARIANTS = 7  # bit 0: units that are not first have a form of their own, bit 1: the last one has
 MERGE_NUMBERS = 8
+
+
+class AddedTokenTables(NamedTuple):
+    """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
+
+    A state is a suffix of some tokens. States are numbered breadth first from 0, the root, so that a state's
+    children are neighbours.
+    """
+
+    ids: NDArray[np.int32]  # [n_tokens], the id of each token
+    lengths: NDArray[np.int32]  # [n_tokens], in bytes, > 0
+    flags: NDArray[np.uint8]  # [n_tokens], TOKEN_* bits
+    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1
+    child_start: NDArray[np.int32]  # [n_states + 1], children of s: child_start[s]..child_start[s + 1] - 1
+    labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
+    fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
+    longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
+    root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
+    endings: NDArray[np.uint8]  # [n, 3]: last byte, mask and value of the byte before; none when too many
+    word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
+    word_class_of: NDArray[np.uint8]
+    numbers: NDArray[np.int64]  # see ADDED_TOKENS_* below
+
+
+#: Bits of ``AddedTokenTables.flags``.
+TOKEN_SINGLE_WORD = 1
+TOKEN_STRIP_LEFT = 2
+TOKEN_STRIP_RIGHT = 4
+
+#: Positions in ``AddedTokenTables.numbers``.
+ADDED_TOKENS_MAX_LENGTH = 0  # of a token, in bytes
+ADDED_TOKENS_SKIPPING = 1  # 1: a token that is found but not wanted hides what it covers; 0: it does not
+ADDED_TOKENS_NUMBERS = 2
+
+
+class SubstitutionTables(NamedTuple):
+    """What each codepoint becomes by itself: a normalization form (with reordering), or lower case.
+
+    The codepoints of a class behave alike; class 0 is left as it is. *Packed* codepoints carry their combining
+    class in bits 21-28.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    class_of: NDArray[np.uint16]  # [128 * n_pages]
+    combining: NDArray[np.uint8]  # [n_classes], canonical combining class
+    flags: NDArray[np.uint8]  # [n_classes], SUBSTITUTION_* bits
+    expansion_indptr: NDArray[np.int32]  # [n_classes + 1], what replaces the class if it expands
+    expansion: NDArray[np.uint32]  # packed
+    pairs: NDArray[np.int64]  # [n_pairs], ``first << 21 | second`` of codepoints that compose, sorted
+    composed: NDArray[np.uint32]  # [n_pairs], what they compose to
+    numbers: NDArray[np.int64]  # see SUBSTITUTION_* below
+
+
+#: Bits of ``SubstitutionTables.flags``.
+SUBSTITUTION_EXPANDS = 1  # replaced with its expansion
+SUBSTITUTION_SECOND = 2  # may compose with what stands before it
+
+#: Positions in ``SubstitutionTables.numbers``.
+SUBSTITUTION_HANGUL = 0  # 1: Hangul syllables are taken apart
+SUBSTITUTION_REORDERS = 1  # 1: combining marks are put into canonical order
+SUBSTITUTION_COMPOSES = 2  # 1: neighbours compose at the end
+SUBSTITUTION_NUMBERS = 3
+
+
+class SuspicionTables(NamedTuple):
+    """Which texts some rewriting steps may change: a test that is quick and errs to the safe side."""
+
+    page_of: NDArray[np.uint16]  # two levels as in CodepointClasses
+    class_of: NDArray[np.uint8]  # SUSPICION_* of a codepoint
+    numbers: NDArray[np.int64]  # see SUSPICION_* below
+
+
+#: Values of ``SuspicionTables.class_of``.
+SUSPICION_NONE = 0  # no step changes it
+SUSPICION_CHANGES = 1  # a step changes it, or may
+SUSPICION_CONTEXT = 2  # the normalization form changes it after certain codepoints
+
+#: Positions in ``SuspicionTables.numbers``.
+SUSPICION_ALWAYS = 0  # 1: every text that is not empty changes
+SUSPICION_ASCII = 1  # 1: some ASCII codepoint is not SUSPICION_NONE
+SUSPICION_STRIP_LEFT = 2  # 1: changes where white space is first
+SUSPICION_STRIP_RIGHT = 3  # 1: changes where white space is last
+SUSPICION_PREFIX = 4  # a codepoint: changes unless this one is first; -1
+SUSPICION_PREFIX_2 = 5  # another one
+SUSPICION_NUMBERS = 6

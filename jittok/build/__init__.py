@@ -1,1 +1,1 @@
-"""From a tokenizer's specification to the arrays that kernels read."""
+"""Specs to tables: regexes, merges, normalizers, added tokens."""
