@@ -26,9 +26,7 @@ from .spec import (
     RankModel,
     TokenizerSpec,
 )
-from .spec import (
-    Decoder as DecoderStep,
-)
+from .spec import Decoder as DecoderStep
 from .tables import ADDED, PRESENT, SPECIAL
 from .vocabulary import Vocabulary, alphabet_bytes, unknown_id
 
@@ -63,8 +61,9 @@ class Decoder:
                 )
         #: Tokens are their bytes, and a text is all of them one after another.
         self.is_bytes = isinstance(spec.model, RankModel) or (
-            len(self.steps) > 0 and all(isinstance(step, DecodeByteLevel | DecodeFuse) for step in self.steps)
-            and any(isinstance(step, DecodeByteLevel) for step in self.steps)
+            len(self.steps) > 0
+            and isinstance(self.steps[0], DecodeByteLevel)
+            and all(isinstance(step, DecodeFuse) for step in self.steps[1:])
         )
         self.has_raw_bytes = any(isinstance(step, DecodeByteFallback) for step in self.steps)
 
@@ -215,7 +214,8 @@ class Decoder:
                 position = int(np.flatnonzero(skipped == 2)[0])
                 raise unknown_id(int(ids[position]), position, self.vocabulary.size)
             ids = ids[skipped == 0]
-        return ids.tolist()
+        kept: list[int] = ids.tolist()
+        return kept
 
     def _bytes(self, ids: NDArray[np.int32], skip_special_tokens: bool) -> bytes:
         if len(ids) > _SMALL:
@@ -313,21 +313,18 @@ class Decoder:
         if not self.steps:
             return " ".join(tokens)
         flags = self.vocabulary.tables.flags
-        model_bytes: list[bytes] | None = [self.vocabulary.bytes_of(i) for i in ids]
-        for step in self.steps:
+        for number, step in enumerate(self.steps):
             if isinstance(step, DecodeByteLevel):
-                if model_bytes is None:
-                    parts = [alphabet_text(token) for token in tokens]
-                else:
-                    # Tokens as they are in the vocabulary: an added token is its own text.
-                    parts = [
-                        part if flags[i] & ADDED else alphabet_text(token)
-                        for i, part, token in zip(ids, model_bytes, tokens, strict=True)
-                    ]
+                # An added token is its own text, even if all its characters are in the byte alphabet; but
+                # only as long as tokens are still tokens.
+                parts = [alphabet_text(token) for token in tokens]
+                if number == 0:
+                    for k, token_id in enumerate(ids):
+                        if flags[token_id] & ADDED:
+                            parts[k] = self.vocabulary.bytes_of(token_id)
                 tokens = [b"".join(parts).decode("utf-8", "replace")]
             else:
                 tokens = apply_step(step, tokens)
-            model_bytes = None
         return "".join(tokens)
 
 
@@ -435,7 +432,9 @@ def token_array(ids: object, size: int) -> NDArray[np.int32]:
     try:
         array = np.asarray(ids)
     except ValueError:
-        raise ArgumentTypeError("ids: expected one sequence of whole numbers; decode_batch() takes several") from None
+        raise ArgumentTypeError(
+            "ids: expected one sequence of whole numbers; decode_batch() takes several"
+        ) from None
     except OverflowError:
         raise ArgumentTypeError("ids: expected whole numbers") from None
     if array.ndim == 0:
@@ -482,7 +481,9 @@ def flat_ids(batch: object, size: int) -> tuple[NDArray[np.int32], NDArray[np.in
     rows = []
     for number, row in enumerate(batch):
         if isinstance(row, int | np.integer):
-            raise ArgumentTypeError(f"batch[{number}]: expected a sequence of ids, got one id; decode() takes those")
+            raise ArgumentTypeError(
+                f"batch[{number}]: expected a sequence of ids, got one id; decode() takes those"
+            )
         rows.append(token_array(row, size))
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(row) for row in rows], out=indptr[1:])

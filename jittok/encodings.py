@@ -259,7 +259,7 @@ class Encoding(Sequence[int]):
     @overload
     def __getitem__(self, index: int) -> int: ...
     @overload
-    def __getitem__(self, index: slice) -> NDArray[np.int32]: ...  # type: ignore[overload-overlap]
+    def __getitem__(self, index: slice) -> NDArray[np.int32]: ...
     def __getitem__(self, index: int | slice) -> int | NDArray[np.int32]:  # type: ignore[override]
         if isinstance(index, slice):
             return self.ids[index]
@@ -406,8 +406,8 @@ class Batch(Sequence[Encoding]):
     @overload
     def __getitem__(self, index: int) -> Encoding: ...
     @overload
-    def __getitem__(self, index: slice) -> Batch: ...  # type: ignore[overload-overlap]
-    def __getitem__(self, index: int | slice) -> Encoding | Batch:  # type: ignore[override]
+    def __getitem__(self, index: slice) -> Batch: ...
+    def __getitem__(self, index: int | slice) -> Encoding | Batch:
         if isinstance(index, slice):
             return self._rows(index)
         row = operator.index(index)

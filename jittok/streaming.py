@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from codecs import utf_8_decode
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .decoding import strip
-from .spec import DecodeBPE, DecodeFuse, DecodeStrip
+from .spec import DecodeBPE, DecodeByteFallback, DecodeByteLevel, DecodeFuse, DecodeStrip
 from .tables import SPECIAL
 from .vocabulary import token_number, unknown_id
 
@@ -45,12 +46,13 @@ class DecodeStream:
     """
 
     def __init__(self, decoder: Decoder | _HasDecoder, skip_special_tokens: bool = False) -> None:
-        self._decoder: Decoder = getattr(decoder, "decoder", decoder)
+        self._decoder: Decoder = getattr(decoder, "decoder", decoder)  # type: ignore[arg-type]
         self._skip_special_tokens = skip_special_tokens
         steps = self._decoder.steps
         fuse = next((i for i, step in enumerate(steps) if isinstance(step, DecodeFuse)), len(steps))
         self._strips = [step for step in steps[fuse:] if isinstance(step, DecodeStrip)]
         at_end = [step for step in self._strips if step.stop > 0]
+        self._push: Callable[[int], str]
         if self._decoder.is_bytes:
             self._push = self._push_bytes
         elif (self._decoder.is_token_wise or self._is_bpe) and len(at_end) < 2:
@@ -58,6 +60,13 @@ class DecodeStream:
         else:
             self._push = self._push_any
         self._at_end = at_end[0] if at_end else None
+        # A chain that does more than strip the beginning of joined text may change what was given out.
+        joining = [isinstance(step, DecodeByteLevel | DecodeFuse | DecodeByteFallback) for step in steps]
+        first = joining.index(True) if True in joining else len(steps)
+        self._may_change = any(
+            not isinstance(step, DecodeFuse) and not (isinstance(step, DecodeStrip) and step.stop == 0)
+            for step in steps[first + 1 :]
+        )
         self._start_again()
 
     def _start_again(self) -> None:
@@ -153,6 +162,8 @@ class DecodeStream:
     def _push_any(self, token_id: int) -> str:
         """Decode everything again: for chains of decoders that no real file has."""
         self._ids.append(token_id)
+        if self._may_change:
+            return ""
         text = self._decoder.decode(self._ids)
         if text.endswith("\ufffd") or len(text) < self._given:
             return ""

@@ -111,10 +111,9 @@ def texts_from(texts: object, *, errors: Errors = "strict", surrogates: Surrogat
     if isinstance(texts, np.ndarray) and texts.ndim != 1:
         raise ArgumentError(f"texts: expected an array of one dimension, got {texts.ndim}")
     if hasattr(texts, "tolist"):
-        texts = texts.tolist()  # NumPy and pandas: plain Python objects, one conversion for all
-    if not isinstance(texts, list | tuple):
-        texts = list(texts)
-    return _from_sequence(texts, errors, surrogates)
+        texts = list(texts.tolist())  # NumPy and pandas: plain Python objects, one conversion for all
+    sequence: list[Any] | tuple[Any, ...] = texts if isinstance(texts, list | tuple) else list(texts)
+    return _from_sequence(sequence, errors, surrogates)
 
 
 # ------------------------------------------------------------------------------------------ Python objects
@@ -192,7 +191,8 @@ def _from_pair(data: NDArray[Any], indptr: NDArray[Any], errors: Errors) -> Text
     pointers = np.ascontiguousarray(indptr, dtype=np.int64)
     falls = np.flatnonzero(np.diff(pointers) < 0)
     if len(falls):
-        raise ArgumentError(f"indptr: falls from {pointers[falls[0]]} to {pointers[falls[0] + 1]} at {falls[0] + 1}")
+        at = int(falls[0]) + 1
+        raise ArgumentError(f"indptr: falls from {pointers[at - 1]} to {pointers[at]} at {at}")
     if pointers[0] < 0 or pointers[-1] > len(data):
         raise ArgumentError(
             f"indptr: runs from {pointers[0]} to {pointers[-1]}, but data has {len(data)} bytes"
@@ -264,7 +264,7 @@ def _validated(texts: Texts, errors: Errors) -> Texts:
 
 def _first_invalid_small(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> int:
     """Return the number of the first text that CPython cannot decode, or -1."""
-    buffer = memoryview(data)
+    buffer = memoryview(data)  # type: ignore[arg-type]
     bounds = indptr.tolist()
     for number, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
         try:

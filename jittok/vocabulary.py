@@ -85,17 +85,17 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     _check_ids(ids, list(by_token), added)
 
     size = int(max([ids.max(initial=-1), *added])) + 1
-    by_id: list[str] | list[bytes] = [b"" if isinstance(model, RankModel) else ""] * size  # type: ignore[assignment]
-    for number, token in zip(ids.tolist(), by_token, strict=True):
-        by_id[number] = token  # type: ignore[call-overload]
+    by_id: list[Any] = [b"" if isinstance(model, RankModel) else ""] * size
+    for number, key in zip(ids.tolist(), by_token, strict=True):
+        by_id[number] = key
     flags = np.zeros(size, dtype=np.uint8)
     flags[ids] = PRESENT
     of_model = flags.astype(bool)
     for number, added_token in added.items():
-        content = added_token.content.encode() if isinstance(model, RankModel) else added_token.content
+        content: Any = added_token.content.encode() if isinstance(model, RankModel) else added_token.content
         # The model may make the same string from the text's bytes; another string replaces the model's.
         of_model[number] &= by_id[number] == content
-        by_id[number] = content  # type: ignore[call-overload]
+        by_id[number] = content
         flags[number] |= (
             PRESENT
             | ADDED
@@ -107,7 +107,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
     if is_byte_level(spec) and not isinstance(model, RankModel):
-        token_bytes, bytes_indptr = _from_alphabet(by_id, encoded, of_model)  # type: ignore[arg-type]
+        token_bytes, bytes_indptr = _from_alphabet(by_id, encoded, of_model)
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
     present = np.flatnonzero(flags)
@@ -128,11 +128,11 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     return tables
 
 
-def _encoded(tokens: list[str] | list[bytes]) -> list[bytes]:
+def _encoded(tokens: list[Any]) -> list[bytes]:
     if not tokens or isinstance(tokens[0], bytes):
-        return tokens  # type: ignore[return-value]
+        return tokens
     try:
-        return list(map(str.encode, tokens))  # type: ignore[arg-type]
+        return list(map(str.encode, tokens))
     except UnicodeEncodeError as error:
         raise FormatError(
             f"the vocabulary's token {error.object!r} holds a lone surrogate; no text can contain it"
