@@ -87,7 +87,9 @@ def serialise(data: dict[str, Any]) -> bytes:
     vocab = data["model"]["vocab"]
     data["model"]["vocab"] = dict(sorted(vocab.items(), key=lambda item: item[1]))
     # the trainer writes a merge as a pair; one string is shorter, and no token here holds a blank
-    data["model"]["merges"] = [merge if isinstance(merge, str) else " ".join(merge) for merge in data["model"]["merges"]]
+    data["model"]["merges"] = [
+        merge if isinstance(merge, str) else " ".join(merge) for merge in data["model"]["merges"]
+    ]
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
 
 
