@@ -125,7 +125,8 @@ def test_encode_raw(tmp_path):
     one.write_bytes(b"ab\0\0c\0")
     assert main(["encode", str(one), "--out", str(tmp_path), "--format", "raw", "--separator", "nul"]) == 0
     about = json.loads((tmp_path / "one.txt.json").read_text())
-    assert about["arrays"]["ids"] == {"file": "one.txt.ids.bin", "dtype": "int32", "byte_order": "little", "length": 3}
+    said = {"file": "one.txt.ids.bin", "dtype": "int32", "byte_order": "little", "length": 3}
+    assert about["arrays"]["ids"] == said
     assert np.fromfile(tmp_path / "one.txt.ids.bin", "<i4").tolist() == list(b"abc")
     assert np.fromfile(tmp_path / "one.txt.indptr.bin", "<i8").tolist() == [0, 2, 2, 3]
     assert about["arrays"]["indptr"]["length"] == 4
@@ -171,7 +172,8 @@ def test_two_files_of_one_name(tmp_path, capsys):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "text").write_bytes(b"x")
-    assert main(["encode", str(tmp_path / "a/text"), str(tmp_path / "b/text"), "--out", str(tmp_path / "out")]) == 1
+    both = [str(tmp_path / name / "text") for name in ("a", "b")]
+    assert main(["encode", *both, "--out", str(tmp_path / "out")]) == 1
     assert "'text'" in capsys.readouterr().err
 
 
