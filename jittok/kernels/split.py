@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import helper
+from jittok._jit import helper, kernel
 from jittok.kernels.machine import highest_bit, load64, low_bits, trailing_zeros
 
 #: Entries in a chunk, at most.
@@ -352,41 +352,108 @@ def split_chunk(split: Any, chunk: Any) -> int:
 
 
 @helper
+def match_in_text(split: Any, data: Any, first: int, end: int) -> int:
+    """End of the match that begins at byte `first` of a segment that ends at byte `end`; `first` if there is none."""
+    transitions = split.transitions
+    end_class = split.numbers[1]
+    state = split.numbers[0]
+    match = first
+    at = first
+    while state != 0:
+        if at < end:
+            coded = decode_codepoint(data, at)
+            codepoint = coded >> 3
+            page = np.int64(split.page_of[codepoint >> 7])
+            kind = np.int64(split.class_of[page << 7 | (codepoint & 127)])
+            length = coded & 7
+        else:
+            # Every state dies at the end of the text.
+            kind = end_class
+            length = np.int64(1)
+        entry = np.int64(transitions[state + kind])
+        if entry & 1:
+            match = at
+        state = entry >> 1
+        at += length
+    return match
+
+
+@helper
 def pre_token_end(split: Any, data: Any, first: int, end: int) -> int:
     """End of the pre-token that begins at byte `first` of a segment that ends at byte `end`, by the automaton alone.
 
-    For pre-tokens longer than a chunk. Linear in the bytes read.
+    Codepoints that no match covers make one pre-token, up to the next match. Linear in the bytes read.
     """
-    transitions = split.transitions
-    end_class = split.numbers[1]
-    begin = first
-    while True:
-        state = split.numbers[0]
-        match = begin
-        at = begin
-        after_first = begin
-        while state != 0:
-            if at < end:
-                coded = decode_codepoint(data, at)
-                codepoint = coded >> 3
-                page = np.int64(split.page_of[codepoint >> 7])
-                kind = np.int64(split.class_of[page << 7 | (codepoint & 127)])
-                length = coded & 7
-            else:
-                kind = end_class
-                length = np.int64(1)
-            entry = np.int64(transitions[state + kind])
-            if entry & 1:
-                match = at
-            state = entry >> 1
-            at += length
-            if after_first == begin:
-                after_first = at
-        if begin == first:
-            if match != begin:
-                return match
-        elif match != begin:
-            return begin
-        begin = after_first
-        if begin >= end:
-            return end
+    match = match_in_text(split, data, first, end)
+    if match != first:
+        return match
+    at = first + (decode_codepoint(data, first) & 7)
+    while at < end and match_in_text(split, data, at, end) == at:
+        at += decode_codepoint(data, at) & 7
+    return at
+
+
+#: What becomes of matches (``behavior`` of ``split_segments``), as the reference names them.
+REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS = range(5)
+
+
+@kernel
+def split_segments(
+    split: Any, behavior: int, invert: int, data: Any, starts: Any, ends: Any, out_start: Any, out_end: Any, out_from: Any
+) -> int:
+    """Cut segments at the matches of a pattern, by the automaton alone.
+
+    Parameters
+    ----------
+    split : SplitTables
+    behavior : int
+        One of REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS.
+    invert : int
+        1: what lies between matches is treated as a match, and matches as what lies between.
+    data : uint8[m]
+        Valid UTF-8.
+    starts, ends : int64[n]
+        Segments.
+    out_start, out_end, out_from : int64[capacity]
+        Pieces that are not empty, in order, and the number of the segment each comes from.
+
+    Returns
+    -------
+    int
+        Number of pieces; or minus the number of segments done so far, less one, if the capacity was too small.
+    """
+    n = np.int64(0)
+    for segment in range(starts.size):
+        end = ends[segment]
+        at = starts[segment]
+        if n + (end - at) > out_start.size:
+            return -segment - 1
+        first_piece = n
+        before_matched = False
+        while at < end:
+            stop = match_in_text(split, data, at, end)
+            matched = stop != at
+            if not matched:
+                stop = at + (decode_codepoint(data, at) & 7)
+                while stop < end and match_in_text(split, data, stop, end) == stop:
+                    stop += decode_codepoint(data, stop) & 7
+            if invert:
+                matched = not matched
+            extend = False
+            if n > first_piece:
+                if behavior == CONTIGUOUS:
+                    extend = matched == before_matched
+                elif behavior == MERGED_WITH_PREVIOUS:
+                    extend = matched and not before_matched
+                elif behavior == MERGED_WITH_NEXT:
+                    extend = before_matched and not matched
+            if extend:
+                out_end[n - 1] = stop
+            elif not (matched and behavior == REMOVED):
+                out_start[n] = at
+                out_end[n] = stop
+                out_from[n] = segment
+                n += 1
+            before_matched = matched
+            at = stop
+    return n

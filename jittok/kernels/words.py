@@ -18,6 +18,7 @@ from jittok.kernels.machine import load64, multiply, prefetch, store_pair
 from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     CHUNK,
+    COMPLETE,
     PIECES,
     POSITION,
     SEGMENT,
@@ -57,6 +58,7 @@ RESETS = 5
 #: Positions in ``Chunk.state`` (continued from kernels.split).
 WRITTEN = 8  # ids written so far
 NEEDED = 9  # scratch units that a long pre-token needs
+WORD_NUMBER = 10  # number of the next pre-token inside its segment
 
 #: What ``encode_segments`` returns.
 DONE = 0
@@ -384,6 +386,33 @@ def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written:
 
 
 @helper
+def write_details(
+    merges: Any, chunk: Any, scratch: Any, out: Any, out_end: Any, out_word: Any, out_length: Any, written: int
+) -> int:
+    """As the fast steps together, without the cache, and with word numbers and lengths; returns the number of ids."""
+    state = chunk.state
+    k = np.int64(0)
+    for piece in range(state[PIECES]):
+        last = np.int64(chunk.piece_end_word[piece])
+        while k < last:
+            count = merge_word(merges, chunk.text, np.int64(chunk.word[k]), np.int64(chunk.word[k + 1]), scratch)
+            for i in range(count):
+                out[written + i] = scratch.symbols[i]
+                if out_word.size > 0:
+                    out_word[written + i] = state[WORD_NUMBER]
+                if out_length.size > 0:
+                    out_length[written + i] = scratch.lengths[i]
+            written += count
+            state[WORD_NUMBER] += 1
+            k += 1
+        k = last + 1
+        out_end[chunk.piece_segment[piece]] = written
+        if piece < state[PIECES] - 1 or state[COMPLETE]:
+            state[WORD_NUMBER] = 0
+    return written
+
+
+@helper
 def reset_if_full(cache: Any) -> int:
     """Empty the cache unless a whole chunk more surely fits."""
     counters = cache.counters
@@ -418,6 +447,8 @@ def encode_segments(
     scratch: Any,
     out: Any,
     out_end: Any,
+    out_word: Any,
+    out_length: Any,
 ) -> int:
     """Token ids of segments up to `last`, from the place that ``chunk.state`` holds.
 
@@ -435,6 +466,11 @@ def encode_segments(
         At least 4 places more than the segments have bytes.
     out_end : int64[n]
         Ids written by the end of each segment.
+    out_word : int32
+        As large as `out`: number of each id's pre-token inside its segment; or empty, where not wanted.
+    out_length : int32
+        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. General tables
+        only: it does without the cache. With ranked tables a token's length is always that of its bytes.
 
     Returns
     -------
@@ -462,14 +498,23 @@ def encode_segments(
             count = merge_word(merges, data, first_position, stop, scratch)
             for i in range(count):
                 out[written + i] = scratch.symbols[i]
+                if out_word.size > 0:
+                    out_word[written + i] = state[WORD_NUMBER]
+                if out_length.size > 0:
+                    out_length[written + i] = scratch.lengths[i]
             written += count
+            state[WORD_NUMBER] += 1
             state[SEGMENT] = first_segment
             state[POSITION] = stop
             if stop == end:
                 out_end[first_segment] = written
+                state[WORD_NUMBER] = 0
                 state[SEGMENT] = first_segment + 1
                 if first_segment + 1 < last:
                     state[POSITION] = starts[first_segment + 1]
+            continue
+        if out_word.size > 0 or out_length.size > 0:
+            written = write_details(merges, chunk, scratch, out, out_end, out_word, out_length, written)
             continue
         make_keys(chunk, scratch, cache.slots)
         misses = compare_keys(words, scratch, cache.slots)
