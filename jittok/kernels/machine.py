@@ -33,9 +33,13 @@ if JIT_DISABLED:
         number = int(value)
         return 64 if number == 0 else (number & -number).bit_length() - 1
 
+    def highest_bit(value: np.uint64) -> int:
+        """Number of the highest set bit; -1 for 0."""
+        return int(value).bit_length() - 1
+
     def count_bits(value: np.uint64) -> int:
         """Number of set bits."""
-        return int(value).bit_count()
+        return bin(int(value)).count("1")
 
     def prefetch(array: Any, index: int) -> None:
         """Ask for the cache line of ``array[index]`` ahead of its use."""
@@ -106,6 +110,17 @@ else:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             function = builder.module.declare_intrinsic("llvm.cttz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
             return builder.call(function, [arguments[0], ir.Constant(_I1, 0)])
+
+        return types.int64(types.uint64), code
+
+    @intrinsic
+    def highest_bit(typing_context: Any, value: Any) -> Any:
+        """Number of the highest set bit; -1 for 0."""
+
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            function = builder.module.declare_intrinsic("llvm.ctlz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+            zeros = builder.call(function, [arguments[0], ir.Constant(_I1, 0)])
+            return builder.sub(ir.Constant(_I64, 63), zeros)
 
         return types.int64(types.uint64), code
 
