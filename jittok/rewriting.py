@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 #: What a rewriter can be built from: normalizers, and the pre-tokenizers that rewrite before they cut.
 RewritingStep = (
-    spec.UnicodeForm
-    | spec.Lowercase
-    | spec.Replace
-    | spec.Prepend
-    | spec.Strip
-    | spec.ByteLevel
-    | spec.Metaspace
+    spec.UnicodeForm | spec.Lowercase | spec.Replace | spec.Prepend | spec.Strip | spec.ByteLevel | spec.Metaspace
 )
 
 #: Zero bytes after rewritten text, so that kernels may load whole words at its end.

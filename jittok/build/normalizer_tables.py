@@ -91,9 +91,7 @@ def unicode_form_tables(form: str) -> SubstitutionTables:
         indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
         places = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(starts, lengths)
         values = pool[places]
-    return _substitution_tables(
-        keys, indptr, values, hangul=form.endswith("D") or form.endswith("C"), reorders=True, composes=form[-1] == "C"
-    )
+    return _substitution_tables(keys, indptr, values, hangul=True, reorders=True, composes=form[-1] == "C")
 
 
 @cache

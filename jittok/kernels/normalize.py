@@ -238,7 +238,9 @@ def _sort_marks(packed, first, last, scratch, counts):
     """Sort the packed codepoints [first, last) by combining class, stably, in linear time."""
     ordered = True
     for i in range(first + 1, last):
-        ordered &= ((int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK) >= ((int(packed[i - 1]) >> CLASS_SHIFT) & CLASS_MASK)
+        ordered &= ((int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK) >= (
+            (int(packed[i - 1]) >> CLASS_SHIFT) & CLASS_MASK
+        )
     if ordered:
         return
     if last - first <= SHORT_RUN:
