@@ -24,7 +24,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 def _substitution_tables(
     keys: NDArray[np.int32], indptr: NDArray[np.int32], values: NDArray[np.int32], **numbers: bool
 ) -> SubstitutionTables:
-    """Tables from the expansions of single codepoints, sorted by codepoint; numbers: hangul, reorders, composes."""
+    """Tables from the expansions of single codepoints, in their order; numbers: hangul, reorders, composes."""
     data = load_normalization()
     reorders = numbers.get("reorders", False)
     marks = data["combining_codepoints"] if reorders else np.zeros(0, dtype=np.int32)
@@ -66,7 +66,7 @@ def _substitution_tables(
         combining=_frozen(combining),
         flags=_frozen(flags),
         expansion_indptr=_frozen(expansion_indptr),
-        expansion=_frozen((values.astype(np.uint32) | (combining_of[values].astype(np.uint32) << np.uint32(21)))),
+        expansion=_frozen(values.astype(np.uint32) | (combining_of[values].astype(np.uint32) << np.uint32(21))),
         pairs=_frozen((pairs[:, 0] << 21) | pairs[:, 1]),
         composed=_frozen(pairs[:, 2].astype(np.uint32)),
         numbers=_frozen(options),
