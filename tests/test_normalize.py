@@ -339,3 +339,52 @@ def test_pickle_and_no_segments():
 def test_what_cannot_be_rewritten():
     with pytest.raises(UnsupportedError, match="Digits"):
         build_rewriter([spec.Digits()])
+
+
+# ------------------------------------------------------------------------------------- regular expressions
+
+
+@pytest.mark.parametrize(
+    ("pattern", "content"),
+    [
+        (r"\s+", " "),
+        (r" {2,}", "\u2581"),
+        (r"\s*", "-"),
+        (r"b*", "-"),
+        (r"a|ab", "xy"),
+        (r"ab|a", ""),
+        (r"\s+$", ""),
+        (r"a(?!b)", "_"),
+        (r"\p{L}", "L"),
+        (r"[\r\n]+", "\n"),
+    ],
+)
+@given(text=st.text(alphabet="ab \t\n\u3000\xe9", max_size=10))
+@settings(max_examples=40, deadline=None)
+def test_replace_regex(pattern, content, text):
+    steps = [spec.Replace(pattern, content, is_regex=True)]
+    tokenizer, rewriter = regex_pair(pattern, content)
+    expected = tokenizer.normalizer.normalize_str(text)
+    done = rewrite(rewriter, [text, "", "b" + text])
+    assert done[0][0] == expected
+    assert done[0][1] == tokenizer.encode(text).offsets
+    assert done[1] == ("", [])
+    assert done[2][0] == tokenizer.normalizer.normalize_str("b" + text)
+    if expected != text:
+        assert rewriter.changes(*segments([text])).all()
+    assert rewriter.steps == tuple(steps)
+
+
+@functools.cache
+def regex_pair(pattern: str, content: str):
+    steps = [spec.Replace(pattern, content, is_regex=True)]
+    return reference(steps), build_rewriter(steps)
+
+
+def test_clip_normalizer():
+    steps = [spec.UnicodeForm("NFD"), spec.Replace(r"\s+", " ", is_regex=True), spec.Lowercase()]
+    texts = ["A  Photo\n\tof \u3000 a C\xc1T", "   ", "x"]
+    tokenizer = reference(steps)
+    for text, (new, sources) in zip(texts, rewrite(build_rewriter(steps), texts), strict=True):
+        assert new == tokenizer.normalizer.normalize_str(text)
+        assert sources == tokenizer.encode(text).offsets

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok import tables
-from jittok.tables import SubstitutionTables, SuspicionTables
+from jittok.tables import SplitAutomaton, SubstitutionTables, SuspicionTables
 from jittok.unicode.normalization import fold_pages, load_normalization
 
 _N_CODEPOINTS = 0x110000
@@ -126,6 +126,15 @@ def lowercase_suspicion() -> NDArray[np.uint8]:
     suspicion = np.zeros(_N_CODEPOINTS, dtype=np.uint8)
     suspicion[load_normalization()["lowercase_from"]] = tables.SUSPICION_CHANGES
     return suspicion
+
+
+def match_suspicion(automaton: SplitAutomaton) -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for replacing matches: those that a match begins with."""
+    begins = automaton.transitions[automaton.start : automaton.start + automaton.end_class] > 1
+    kinds = np.zeros(256, dtype=np.uint8)
+    kinds[: len(begins)] = begins * tables.SUSPICION_CHANGES
+    pages = automaton.classes.class_of.reshape(-1, 128)
+    return kinds[pages[automaton.classes.page_of]].ravel()
 
 
 def suspicion_tables(codepoints: NDArray[np.uint8], numbers: NDArray[np.int64]) -> SuspicionTables:

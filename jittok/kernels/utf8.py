@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from jittok._jit import helper
 
 
 @helper
 def codepoint_at(data, position, end):
     """The codepoint of the valid UTF-8 sequence at `position`, and its length in bytes."""
-    lead = int(data[position])
+    lead = np.int64(data[position])
     if lead < 0x80:
         return lead, 1
     if lead < 0xE0:
-        return ((lead & 0x1F) << 6) | (int(data[position + 1]) & 0x3F), 2
+        return ((lead & 0x1F) << 6) | (np.int64(data[position + 1]) & 0x3F), 2
     if lead < 0xF0:
-        return ((lead & 0xF) << 12) | ((int(data[position + 1]) & 0x3F) << 6) | (int(data[position + 2]) & 0x3F), 3
-    high = ((lead & 7) << 18) | ((int(data[position + 1]) & 0x3F) << 12)
-    return high | ((int(data[position + 2]) & 0x3F) << 6) | (int(data[position + 3]) & 0x3F), 4
+        return ((lead & 0xF) << 12) | ((np.int64(data[position + 1]) & 0x3F) << 6) | (
+            np.int64(data[position + 2]) & 0x3F
+        ), 3
+    high = ((lead & 7) << 18) | ((np.int64(data[position + 1]) & 0x3F) << 12)
+    return high | ((np.int64(data[position + 2]) & 0x3F) << 6) | (np.int64(data[position + 3]) & 0x3F), 4
 
 
 @helper
 def start_before(data, position):
     """Where the UTF-8 sequence that ends at `position` begins."""
     position -= 1
-    while (int(data[position]) & 0xC0) == 0x80:
+    while (np.int64(data[position]) & 0xC0) == 0x80:
         position -= 1
     return position
 
