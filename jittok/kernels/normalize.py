@@ -97,18 +97,18 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
         starter = -1  # the last codepoint of combining class 0
         last_class = 0
         while position < end and not changes:
-            if not ascii_changes and int(data[position]) < 0x80:
+            if not ascii_changes and np.int64(data[position]) < 0x80:
                 if position + 64 <= end:
                     skip = trailing_zeros(low_bits(data, position, 7))
                 else:
                     skip = 1
                 position += skip
-                starter = int(data[position - 1])
+                starter = np.int64(data[position - 1])
                 last_class = 0
                 continue
             codepoint, width = codepoint_at(data, position, end)
             position += width
-            page = int(suspicion.page_of[codepoint >> 7])
+            page = np.int64(suspicion.page_of[codepoint >> 7])
             kind = suspicion.class_of[(page << 7) | (codepoint & 127)]
             if kind == SUSPICION_NONE:
                 starter = codepoint
@@ -117,14 +117,14 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
             if kind == SUSPICION_CHANGES:
                 changes = True
                 break
-            page = int(forms.page_of[codepoint >> 7])
-            number = int(forms.class_of[(page << 7) | (codepoint & 127)])
-            combining = int(forms.combining[number])
+            page = np.int64(forms.page_of[codepoint >> 7])
+            number = np.int64(forms.class_of[(page << 7) | (codepoint & 127)])
+            combining = np.int64(forms.combining[number])
             if combining and combining < last_class:
                 changes = True  # not in canonical order
             elif composes and starter >= 0 and forms.flags[number] & SUBSTITUTION_SECOND:
-                page = int(forms.page_of[starter >> 7])
-                before = int(forms.class_of[(page << 7) | (starter & 127)])
+                page = np.int64(forms.page_of[starter >> 7])
+                before = np.int64(forms.class_of[(page << 7) | (starter & 127)])
                 if forms.flags[before] & SUBSTITUTION_EXPANDS or 0xAC00 <= starter < 0xD7A4:
                     changes = True  # its parts may compose in another way
                 elif 0x1100 <= starter < 0x1113 and 0x1161 <= codepoint < 0x1176:
@@ -172,7 +172,7 @@ def decode_segments(data, starts, ends, out):
         end = ends[segment]
         first = count
         while position < end:
-            lead = int(data[position])
+            lead = np.int64(data[position])
             if lead < 0x80:
                 out.codepoints[count] = lead
                 position += 1
@@ -210,7 +210,7 @@ def encode_text(text, data, starts, ends):
     for segment in range(starts.shape[0]):
         starts[segment] = position
         for i in range(text.indptr[segment], text.indptr[segment + 1]):
-            codepoint = int(text.codepoints[i])
+            codepoint = np.int64(text.codepoints[i])
             if codepoint < 0x80:
                 data[position] = codepoint
                 position += 1
@@ -238,15 +238,17 @@ def _sort_marks(packed, first, last, scratch, counts):
     """Sort the packed codepoints [first, last) by combining class, stably, in linear time."""
     ordered = True
     for i in range(first + 1, last):
-        ordered &= ((int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK) >= ((int(packed[i - 1]) >> CLASS_SHIFT) & CLASS_MASK)
+        ordered &= ((np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK) >= (
+            (np.int64(packed[i - 1]) >> CLASS_SHIFT) & CLASS_MASK
+        )
     if ordered:
         return
     if last - first <= SHORT_RUN:
         for i in range(first + 1, last):
             value = packed[i]
-            key = (int(value) >> CLASS_SHIFT) & CLASS_MASK
+            key = (np.int64(value) >> CLASS_SHIFT) & CLASS_MASK
             j = i
-            while j > first and ((int(packed[j - 1]) >> CLASS_SHIFT) & CLASS_MASK) > key:
+            while j > first and ((np.int64(packed[j - 1]) >> CLASS_SHIFT) & CLASS_MASK) > key:
                 packed[j] = packed[j - 1]
                 j -= 1
             packed[j] = value
@@ -254,14 +256,14 @@ def _sort_marks(packed, first, last, scratch, counts):
     for key in range(256):
         counts[key] = 0
     for i in range(first, last):
-        counts[(int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK] += 1
+        counts[(np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK] += 1
     place = 0
     for key in range(256):
         size = counts[key]
         counts[key] = place
         place += size
     for i in range(first, last):
-        key = (int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK
+        key = (np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK
         scratch[counts[key]] = packed[i]
         counts[key] += 1
     for i in range(first, last):
@@ -285,7 +287,7 @@ def _compose(tables, first, second):
         else:
             high = half
     if low < tables.pairs.shape[0] and tables.pairs[low] == key:
-        return int(tables.composed[low])
+        return np.int64(tables.composed[low])
     return -1
 
 
@@ -297,13 +299,13 @@ def _compose_segment(tables, out, first, last, aligned):
     last_class = 0  # of what stands between it and the present one; 0: nothing
     grown = False  # the starter's source reaches further than that of a mark after it
     for i in range(first, last):
-        packed = int(out.codepoints[i])
+        packed = np.int64(out.codepoints[i])
         codepoint = packed & CODEPOINT_MASK
         combining = (packed >> CLASS_SHIFT) & CLASS_MASK
         if codepoint >= 0x300 and starter >= 0 and last_class < max(combining, 1):
-            page = int(tables.page_of[codepoint >> 7])
-            if tables.flags[int(tables.class_of[(page << 7) | (codepoint & 127)])] & SUBSTITUTION_SECOND:
-                composed = _compose(tables, int(out.codepoints[starter]), codepoint)
+            page = np.int64(tables.page_of[codepoint >> 7])
+            if tables.flags[np.int64(tables.class_of[(page << 7) | (codepoint & 127)])] & SUBSTITUTION_SECOND:
+                composed = _compose(tables, np.int64(out.codepoints[starter]), codepoint)
                 if composed >= 0:
                     out.codepoints[starter] = composed
                     if aligned:
@@ -366,9 +368,9 @@ def substitute(tables, text, out, scratch, counts):
         for i in range(text.indptr[segment], text.indptr[segment + 1]):
             if written + 3 > capacity:
                 return -(2 * capacity + 64)
-            codepoint = int(text.codepoints[i])
-            page = int(tables.page_of[codepoint >> 7])
-            number = int(tables.class_of[(page << 7) | (codepoint & 127)])
+            codepoint = np.int64(text.codepoints[i])
+            page = np.int64(tables.page_of[codepoint >> 7])
+            number = np.int64(tables.class_of[(page << 7) | (codepoint & 127)])
             begin = written
             if number == 0:
                 if hangul and 0xAC00 <= codepoint < 0xD7A4:
@@ -388,14 +390,14 @@ def substitute(tables, text, out, scratch, counts):
                 if written + upper - lower > capacity:
                     return -(2 * capacity + 64)
                 for k in range(lower, upper):
-                    out.codepoints[written] = int(tables.expansion[k]) | (ADDED if k > lower else 0)
+                    out.codepoints[written] = np.int64(tables.expansion[k]) | (ADDED if k > lower else 0)
                     written += 1
             else:
-                out.codepoints[written] = codepoint | (int(tables.combining[number]) << CLASS_SHIFT)
+                out.codepoints[written] = codepoint | (np.int64(tables.combining[number]) << CLASS_SHIFT)
                 written += 1
             if reorders:
                 for k in range(begin, written):
-                    if (int(out.codepoints[k]) >> CLASS_SHIFT) & CLASS_MASK:
+                    if (np.int64(out.codepoints[k]) >> CLASS_SHIFT) & CLASS_MASK:
                         marks = True
                     else:
                         if marks:
@@ -407,7 +409,7 @@ def substitute(tables, text, out, scratch, counts):
         if aligned:
             source = text.indptr[segment]
             for k in range(first, written):
-                if int(out.codepoints[k]) & ADDED:
+                if np.int64(out.codepoints[k]) & ADDED:
                     out.source_start[k] = text.source_start[source - 1]
                     out.source_end[k] = text.source_end[source - 1]
                 else:
@@ -418,7 +420,7 @@ def substitute(tables, text, out, scratch, counts):
             written = _compose_segment(tables, out, first, written, aligned)
         else:
             for k in range(first, written):
-                out.codepoints[k] = int(out.codepoints[k]) & CODEPOINT_MASK
+                out.codepoints[k] = np.int64(out.codepoints[k]) & CODEPOINT_MASK
         out.indptr[segment + 1] = written
     return written
 
@@ -534,11 +536,11 @@ def replace_matches(automaton, content, text, out):
             i = position
             while True:
                 if i < last:
-                    codepoint = int(text.codepoints[i])
-                    number = int(class_of[(int(page_of[codepoint >> 7]) << 7) | (codepoint & 127)])
+                    codepoint = np.int64(text.codepoints[i])
+                    number = np.int64(class_of[(np.int64(page_of[codepoint >> 7]) << 7) | (codepoint & 127)])
                 else:
                     number = automaton.end_class
-                entry = int(automaton.transitions[state + number])
+                entry = np.int64(automaton.transitions[state + number])
                 if entry & 1:
                     best = i
                 state = entry >> 1
@@ -597,14 +599,14 @@ def edit_ends(strip_left, strip_right, prefix, unless, at_start, text, out):
         first = text.indptr[segment]
         last = text.indptr[segment + 1]
         if strip_left:
-            while first < last and is_space(int(text.codepoints[first])):
+            while first < last and is_space(np.int64(text.codepoints[first])):
                 first += 1
         if strip_right:
-            while first < last and is_space(int(text.codepoints[last - 1])):
+            while first < last and is_space(np.int64(text.codepoints[last - 1])):
                 last -= 1
         if written + size + last - first > capacity:
             return -(2 * capacity + size + last - first)
-        if first < last and at_start[segment] and int(text.codepoints[first]) != unless:
+        if first < last and at_start[segment] and np.int64(text.codepoints[first]) != unless:
             for k in range(size):
                 out.codepoints[written] = prefix[k]
                 if aligned:
