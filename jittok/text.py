@@ -194,9 +194,7 @@ def _from_pair(data: NDArray[Any], indptr: NDArray[Any], errors: Errors) -> Text
         at = int(falls[0]) + 1
         raise ArgumentError(f"indptr: falls from {pointers[at - 1]} to {pointers[at]} at {at}")
     if pointers[0] < 0 or pointers[-1] > len(data):
-        raise ArgumentError(
-            f"indptr: runs from {pointers[0]} to {pointers[-1]}, but data has {len(data)} bytes"
-        )
+        raise ArgumentError(f"indptr: runs from {pointers[0]} to {pointers[-1]}, but data has {len(data)} bytes")
     return _validated(Texts(_read_only(data), _read_only(pointers), False), errors)
 
 
