@@ -63,7 +63,9 @@ def test_validator_on_random_bytes():
         parts = [rng.choice(WORDS).encode() for _ in range(rng.randrange(6))]
         if rng.random() < 0.7:
             parts.insert(rng.randrange(len(parts) + 1), bytes(rng.choices(INTERESTING, k=rng.randrange(1, 5))))
-        data = b"a" * rng.choice([0, 1, 31, 32, 33, 64]) + b"".join(parts)
+        filler = rng.choice([b"a", "é".encode(), "日".encode(), "🙂".encode()])
+        data = filler * rng.choice([0, 1, 31, 32, 33, 64, 127, 128, 130]) + b"".join(parts)
+        data += rng.choice([b"", b"a", filler]) * rng.choice([0, 1, 200])
         array = np.frombuffer(data, np.uint8)
         assert find_invalid_utf8(array, 0, len(data)) == python_finds(data), data
         if data:

@@ -74,22 +74,57 @@ def find_invalid_utf8(data: NDArray[np.uint8], start: int, end: int) -> int:
 
     Notes
     -----
-    Linear. Stretches of ASCII are skipped 32 bytes at a time in a loop that LLVM turns into vectors.
+    Linear. Whole blocks are checked by comparing each byte with the three before it, in loops without
+    branches that LLVM turns into vectors; only a block with a fault, and the last bytes of the range, are
+    walked sequence by sequence.
     """
-    position = start
-    while position < end:
-        while position + 32 <= end:
-            union = 0
-            for offset in range(32):
-                union |= int(data[position + offset])
-            if union >= 0x80:
+    position = start  # where the first sequence that is not yet checked begins
+    block = start
+    while block + 128 <= end:
+        # Unsigned indices spare Numba's test for negative ones, which would keep LLVM from making vectors.
+        has_high = False
+        for k in range(128):
+            has_high |= data[np.uint64(block + k)] >= 0x80
+        wrong = False
+        if position < block or (has_high and block > start):
+            for k in range(128):
+                byte = data[np.uint64(block + k)]
+                before = data[np.uint64(block + k - 1)]
+                is_inner = (byte & 0xC0) == 0x80
+                needs_inner = (
+                    (before >= 0xC0)
+                    | (data[np.uint64(block + k - 2)] >= 0xE0)
+                    | (data[np.uint64(block + k - 3)] >= 0xF0)
+                )
+                wrong |= is_inner != needs_inner
+                wrong |= (byte == 0xC0) | (byte == 0xC1) | (byte >= 0xF5)
+                wrong |= (before == 0xE0) & (byte < 0xA0)
+                wrong |= (before == 0xED) & (byte >= 0xA0)
+                wrong |= (before == 0xF0) & (byte < 0x90)
+                wrong |= (before == 0xF4) & (byte >= 0x90)
+            if wrong:
                 break
-            position += 32
-        # The rest of this block of 32, or the last bytes of the range.
-        stop = min(position + 32, end)
-        while position < stop:
-            length = sequence_length(data, position, end)
-            if length == 0:
-                return position
-            position += length
+        elif has_high:
+            # The first block has nothing before it to be compared with.
+            while position < block + 128:
+                length = sequence_length(data, position, end)
+                if length == 0:
+                    return position
+                position += length
+            block = position
+            continue
+        block += 128
+        # The sequence that reaches over the end of the block, if any, begins in its last three bytes.
+        position = block
+        if int(data[block - 1]) >= 0xC0:
+            position = block - 1
+        elif int(data[block - 2]) >= 0xE0:
+            position = block - 2
+        elif int(data[block - 3]) >= 0xF0:
+            position = block - 3
+    while position < end:
+        length = sequence_length(data, position, end)
+        if length == 0:
+            return position
+        position += length
     return -1
