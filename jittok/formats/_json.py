@@ -58,9 +58,10 @@ def parse_json(data: bytes, where: str) -> Node:
         value = json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         near = text[error.pos : error.pos + 20]
-        what = f"near {near!r}" if near else "the file ends there (is it truncated?)"
+        cut = not near.strip() or error.msg.startswith("Unterminated")
+        what = "where the file ends (is it truncated?)" if cut else f"near {near!r}"
         raise FormatError(
-            f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}, {what}"
+            f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg} {what}"
         ) from None
     except RecursionError:
         raise FormatError(f"{where}: JSON nested too deeply") from None
