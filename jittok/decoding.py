@@ -338,14 +338,10 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
         return [strip(token, step) for token in tokens]
     if isinstance(step, DecodeMetaspace):
         first = "" if step.prepend_scheme != "never" else " "
-        return [
-            token.replace(step.replacement, " " if number else first) for number, token in enumerate(tokens)
-        ]
+        return [token.replace(step.replacement, " " if number else first) for number, token in enumerate(tokens)]
     if isinstance(step, DecodeBPE):
         last = len(tokens) - 1
-        return [
-            token.replace(step.suffix, "" if number == last else " ") for number, token in enumerate(tokens)
-        ]
+        return [token.replace(step.suffix, "" if number == last else " ") for number, token in enumerate(tokens)]
     if isinstance(step, DecodeByteFallback):
         result: list[str] = []
         run: list[int] = []

@@ -8,7 +8,7 @@ only on request.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -72,8 +72,17 @@ def utf8_positions(text: str) -> NDArray[np.int64]:
     return positions
 
 
+def text_of(source: tuple[NDArray[np.uint8], NDArray[np.int64]], document: int) -> str:
+    """Return one text of UTF-8 data and row pointers as str."""
+    data, indptr = source
+    return data[int(indptr[document]) : int(indptr[document + 1])].tobytes().decode("utf-8", "replace")
+
+
 #: What the tokens of one sequence point into: its text, or its words when they were given one by one.
 SourceText = str | tuple[str, ...] | None
+
+#: Many texts: UTF-8 data uint8[m] and row pointers int64[n + 1].
+Source = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 class Encoding(Sequence[int]):
@@ -98,6 +107,8 @@ class Encoding(Sequence[int]):
         take white space of the text with them.
     vocabulary
         Gives the token strings.
+    matched
+        The text of tokens, by position, whose spans no longer say what they matched.
 
     Attributes
     ----------
@@ -107,6 +118,7 @@ class Encoding(Sequence[int]):
 
     __slots__ = (
         "_attention_mask",
+        "_matched",
         "_overflowing",
         "_sequence_ids",
         "_spans",
@@ -134,19 +146,19 @@ class Encoding(Sequence[int]):
         overflowing: Sequence[Encoding] = (),
         texts: tuple[SourceText, ...] = (),
         vocabulary: Vocabulary | None = None,
+        matched: Mapping[int, str] | None = None,
     ) -> None:
         self.ids = frozen(ids, np.int32)
         self._spans = None if spans is None else frozen(spans, np.int64)
         self._word_ids = None if word_ids is None else frozen(word_ids, np.int32)
         self._sequence_ids = None if sequence_ids is None else frozen(sequence_ids, np.int32)
         self._type_ids = None if type_ids is None else frozen(type_ids, np.int32)
-        self._special_tokens_mask = (
-            None if special_tokens_mask is None else frozen(special_tokens_mask, np.uint8)
-        )
+        self._special_tokens_mask = None if special_tokens_mask is None else frozen(special_tokens_mask, np.uint8)
         self._attention_mask = None if attention_mask is None else frozen(attention_mask, np.uint8)
         self._overflowing = tuple(overflowing)
         self._texts = texts
         self._vocabulary = vocabulary
+        self._matched = matched or {}
         self._tokens: tuple[str, ...] | None = None
 
     # ------------------------------------------------------------------------------------ what is known
@@ -256,11 +268,11 @@ class Encoding(Sequence[int]):
     def __len__(self) -> int:
         return len(self.ids)
 
-    @overload
+    @overload  # type: ignore[override]
     def __getitem__(self, index: int) -> int: ...
     @overload
     def __getitem__(self, index: slice) -> NDArray[np.int32]: ...
-    def __getitem__(self, index: int | slice) -> int | NDArray[np.int32]:  # type: ignore[override]
+    def __getitem__(self, index: int | slice) -> int | NDArray[np.int32]:
         if isinstance(index, slice):
             return self.ids[index]
         return int(self.ids[operator.index(index)])
@@ -307,6 +319,8 @@ class Encoding(Sequence[int]):
         """Return the piece of text under token `row`, or None where that is not known."""
         if self._spans is None:
             return None
+        if row in self._matched:
+            return self._matched[row]
         sequence = int(self.sequence_ids[row])
         if not 0 <= sequence < len(self._texts):
             return None
@@ -350,12 +364,15 @@ class Batch(Sequence[Encoding]):
     vocabulary
         Gives the token strings.
     texts
-        The input as (uint8 data, int64 indptr), or None.
+        The input as (uint8 data, int64 indptr); for pairs two of them. Empty if not kept.
+    matched
+        As in :class:`Encoding`, by position in `ids`.
     pad_id
         The default of :meth:`pad`.
     """
 
     __slots__ = (
+        "_matched",
         "_pad_id",
         "_sequence_ids",
         "_texts",
@@ -381,7 +398,8 @@ class Batch(Sequence[Encoding]):
         sequence_ids: NDArray[np.int32] | None = None,
         document_ids: NDArray[np.int64] | None = None,
         vocabulary: Vocabulary | None = None,
-        texts: tuple[NDArray[np.uint8], NDArray[np.int64]] | None = None,
+        texts: tuple[Source, ...] = (),
+        matched: Mapping[int, str] | None = None,
         pad_id: int | None = None,
     ) -> None:
         self.ids: NDArray[np.int32] = frozen(ids, np.int32)
@@ -398,6 +416,7 @@ class Batch(Sequence[Encoding]):
         self._sequence_ids = None if sequence_ids is None else frozen(sequence_ids, np.int32)
         self._vocabulary = vocabulary
         self._texts = texts
+        self._matched = matched or {}
         self._pad_id = pad_id
 
     def __len__(self) -> int:
@@ -428,6 +447,8 @@ class Batch(Sequence[Encoding]):
             special_tokens_mask=part(self.special_tokens_mask),
             texts=self._text(row),
             vocabulary=self._vocabulary,
+            matched=self._matched
+            and {p - begin: self._matched[p] for p in range(begin, end) if p in self._matched},
         )
 
     def _rows(self, index: slice) -> Batch:
@@ -441,8 +462,8 @@ class Batch(Sequence[Encoding]):
             return None if array is None else array[begin:end]
 
         texts = self._texts
-        if texts is not None and self.document_ids is None:
-            texts = (texts[0], texts[1][start : stop + 1])
+        if self.document_ids is None:
+            texts = tuple((data, indptr[start : stop + 1]) for data, indptr in texts)
         return Batch(
             self.ids[begin:end],
             self.indptr[start : stop + 1] - begin,
@@ -454,15 +475,13 @@ class Batch(Sequence[Encoding]):
             document_ids=None if self.document_ids is None else self.document_ids[start:stop],
             vocabulary=self._vocabulary,
             texts=texts,
+            matched={p - begin: text for p, text in self._matched.items() if begin <= p < end},
             pad_id=self._pad_id,
         )
 
     def _text(self, row: int) -> tuple[SourceText, ...]:
-        if self._texts is None or self._sequence_ids is not None:
-            return ()
-        data, indptr = self._texts
         document = row if self.document_ids is None else int(self.document_ids[row])
-        return (data[int(indptr[document]) : int(indptr[document + 1])].tobytes().decode("utf-8", "replace"),)
+        return tuple(text_of(source, document) for source in self._texts)
 
     def __iter__(self) -> Iterator[Encoding]:
         for row in range(len(self)):
@@ -514,12 +533,8 @@ class Batch(Sequence[Encoding]):
         try:
             import pyarrow
         except ImportError:
-            raise MissingDependencyError(
-                "to_arrow() needs pyarrow: pip install 'jittok[arrow]'"
-            ) from None
-        values = pyarrow.Array.from_buffers(
-            pyarrow.int32(), len(self.ids), [None, pyarrow.py_buffer(self.ids)]
-        )
+            raise MissingDependencyError("to_arrow() needs pyarrow: pip install 'jittok[arrow]'") from None
+        values = pyarrow.Array.from_buffers(pyarrow.int32(), len(self.ids), [None, pyarrow.py_buffer(self.ids)])
         if len(self.ids) < 2**31:
             offsets = pyarrow.array(self.indptr.astype(np.int32))
             return pyarrow.ListArray.from_arrays(offsets, values)
@@ -560,14 +575,14 @@ class Batch(Sequence[Encoding]):
             raise ArgumentError(f"side={side!r}: expected 'left' or 'right'")
         lengths = np.diff(self.indptr)
         longest = int(lengths.max()) if len(lengths) else 0
-        width = longest if length is None else _whole_number("length", length, 0)
+        width = longest if length is None else whole_number("length", length, 0)
         if longest > width:
             raise ArgumentError(
                 f"text {int(np.argmax(lengths))} has {longest} tokens, more than length={width}; "
                 "encode with max_length= to cut it, or pad to a greater length"
             )
         if multiple_of is not None:
-            step = _whole_number("multiple_of", multiple_of, 1)
+            step = whole_number("multiple_of", multiple_of, 1)
             width = -(-width // step) * step
         columns = np.arange(width)
         mask = columns < lengths[:, None] if side == "right" else columns >= width - lengths[:, None]
@@ -577,7 +592,7 @@ class Batch(Sequence[Encoding]):
             if not mask.all():
                 raise ArgumentError("this tokenizer names no padding token; say which id to use: pad_id=")
             pad_id = 0
-        pad_id = _whole_number("pad_id", pad_id, -(2**31))
+        pad_id = whole_number("pad_id", pad_id, -(2**31))
         if pad_id >= 2**31:
             raise ArgumentError(f"pad_id={pad_id} does not fit in int32")
         ids = np.full(mask.shape, pad_id, dtype=np.int32)
@@ -604,14 +619,12 @@ def _restore_batch(
     return Batch(ids, indptr, spans, word_ids, **fields)
 
 
-def _whole_number(name: str, value: object, least: int) -> int:
+def whole_number(name: str, value: object, least: int) -> int:
     """Return `value` as an int that is at least `least`, or raise naming the argument."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ArgumentTypeError(
-            f"{name}={value!r}: expected a whole number, got {type(value).__name__}"
-        ) from None
+        raise ArgumentTypeError(f"{name}={value!r}: expected a whole number, got {type(value).__name__}") from None
     if isinstance(value, bool) or number < least:
         raise ArgumentError(f"{name}={value!r}: expected a whole number of at least {least}")
     return number

@@ -16,6 +16,7 @@ Surrogates = Literal["raise", "replace"]
 
 #: Zero bytes that follow the text in buffers made here, so that kernels may load whole vectors.
 SLACK = 64
+_ZEROS = bytes(SLACK)
 
 # Below this many bytes CPython's own decoder validates: no kernel needs to be compiled for a short text.
 _SMALL = 1 << 16
@@ -61,9 +62,9 @@ def text_from(text: object, *, errors: Errors = "strict", surrogates: Surrogates
     """
     _check_policies(errors, surrogates)
     if isinstance(text, str):
-        return _joined([_encoded(text, 0, surrogates, single=True)])
+        return _one(_encoded(text, 0, surrogates, single=True))
     if isinstance(text, bytes | bytearray | memoryview):
-        return _joined([_checked(bytes(text), 0, errors, single=True)])
+        return _one(_checked(bytes(text), 0, errors, single=True))
     raise ArgumentTypeError(f"text: expected str or bytes, got {_type_name(text)}")
 
 
@@ -169,10 +170,16 @@ def _encoded(text: str, number: int, surrogates: Surrogates, single: bool = Fals
         ) from None
 
 
+def _one(text: bytes) -> Texts:
+    indptr = np.array([0, len(text)], dtype=np.int64)
+    indptr.flags.writeable = False
+    return Texts(np.frombuffer(text + _ZEROS, dtype=np.uint8), indptr, True)
+
+
 def _joined(parts: list[bytes] | list[Any]) -> Texts:
     indptr = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)), out=indptr[1:])
-    data = np.frombuffer(b"".join([*parts, bytes(SLACK)]), dtype=np.uint8)
+    data = np.frombuffer(b"".join([*parts, _ZEROS]), dtype=np.uint8)
     return Texts(data, _read_only(indptr), True)
 
 
@@ -194,9 +201,7 @@ def _from_pair(data: NDArray[Any], indptr: NDArray[Any], errors: Errors) -> Text
         at = int(falls[0]) + 1
         raise ArgumentError(f"indptr: falls from {pointers[at - 1]} to {pointers[at]} at {at}")
     if pointers[0] < 0 or pointers[-1] > len(data):
-        raise ArgumentError(
-            f"indptr: runs from {pointers[0]} to {pointers[-1]}, but data has {len(data)} bytes"
-        )
+        raise ArgumentError(f"indptr: runs from {pointers[0]} to {pointers[-1]}, but data has {len(data)} bytes")
     return _validated(Texts(_read_only(data), _read_only(pointers), False), errors)
 
 

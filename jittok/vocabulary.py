@@ -367,7 +367,10 @@ class Vocabulary:
         last = np.insert(ink, 0, -1)[np.searchsorted(ink, ends)]
         leading = np.minimum(first, ends) - begins
         trailing = ends - np.maximum(last + 1, begins)
-        return leading.astype(np.int32), trailing.astype(np.int32)
+        counts = leading.astype(np.int32), trailing.astype(np.int32)
+        for array in counts:
+            array.flags.writeable = False
+        return counts
 
 
 def outer_white_space(text: str) -> tuple[int, int]:

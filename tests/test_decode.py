@@ -90,7 +90,21 @@ CHAINS = [
     [],
     None,
 ]
-TOKENS = ["▁▁a▁b", "▁", "c</w>", "</w>", "aaa", "_", "__x", "<0x61>", "<0xe5>", "<0x8F>", "<0xAB>", "<0xGG>", "<0x+1>"]
+TOKENS = [
+    "▁▁a▁b",
+    "▁",
+    "c</w>",
+    "</w>",
+    "aaa",
+    "_",
+    "__x",
+    "<0x61>",
+    "<0xe5>",
+    "<0x8F>",
+    "<0xAB>",
+    "<0xGG>",
+    "<0x+1>",
+]
 TOKENS += ["Ġd", "ab c", "é", "\ufffd", "日", "", "Ã©"]
 
 
@@ -217,7 +231,9 @@ def test_ids_outside_the_vocabulary(abc, bad, many):
         abc.decode(ids, skip_special_tokens=True)
 
 
-@pytest.mark.parametrize("bad", ["abc", b"abc", [0.5], ["a"], [None], [[0, 1]], [[0], [0, 1]], None, 1.5, object()])
+@pytest.mark.parametrize(
+    "bad", ["abc", b"abc", [0.5], ["a"], [None], [[0, 1]], [[0], [0, 1]], None, 1.5, object()]
+)
 def test_wrong_types_of_ids(abc, bad):
     with pytest.raises(errors.ArgumentTypeError):
         abc.decode(bad)

@@ -101,7 +101,11 @@ def test_byte_spans_of_pairs_and_words(vocabulary):
     )
     assert pair.spans_in("bytes").tolist() == [[0, 0], [0, 3], [2, 3]]
     words = Encoding(
-        np.array([2, 0]), np.array([[0, 1], [1, 2]]), np.array([0, 1]), texts=(("日", "ïa"),), vocabulary=vocabulary
+        np.array([2, 0]),
+        np.array([[0, 1], [1, 2]]),
+        np.array([0, 1]),
+        texts=(("日", "ïa"),),
+        vocabulary=vocabulary,
     )
     assert words.spans_in("bytes").tolist() == [[0, 3], [2, 3]]
 
@@ -147,7 +151,7 @@ def batch(vocabulary):
         np.array([[0, 1], [1, 2], [0, 1], [1, 2]]),
         np.array([0, 0, 0, 1]),
         vocabulary=vocabulary,
-        texts=(data, np.array([0, 3, 3, 7])),
+        texts=((data, np.array([0, 3, 3, 7])),),
     )
 
 

@@ -14,7 +14,9 @@ def pushes(decoder, ids, skip=False):
     return [*(stream.push(i) for i in ids), stream.finish()]
 
 
-@pytest.mark.parametrize("name", ["bbpe/gpt2", "bbpe/qwen3", "bbpe/deepseek-v4", "bbpe/gpt-neox", "bbpe/whisper-large-v3"])
+@pytest.mark.parametrize(
+    "name", ["bbpe/gpt2", "bbpe/qwen3", "bbpe/deepseek-v4", "bbpe/gpt-neox", "bbpe/whisper-large-v3"]
+)
 def test_text_as_tokenizers(name):
     from tokenizers.decoders import DecodeStream as Reference
 
@@ -82,7 +84,12 @@ def test_any_chain_gives_what_decode_gives(choice):
 
 
 def test_byte_tokens_come_out_character_by_character():
-    steps = (spec.DecodeReplace("▁", " "), spec.DecodeByteFallback(), spec.DecodeFuse(), spec.DecodeStrip(" ", 1, 0))
+    steps = (
+        spec.DecodeReplace("▁", " "),
+        spec.DecodeByteFallback(),
+        spec.DecodeFuse(),
+        spec.DecodeStrip(" ", 1, 0),
+    )
     tokens = ["▁a", "b", *(f"<0x{byte:02X}>" for byte in range(256))]
     decoder = small(tokens, decoders=steps)
     smile = [2 + byte for byte in "🙂é".encode()]

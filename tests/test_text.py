@@ -27,7 +27,25 @@ def python_finds(data):
 
 # ------------------------------------------------------------------------------------------- the validator
 
-INTERESTING = [0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED]
+INTERESTING = [
+    0x00,
+    0x41,
+    0x7F,
+    0x80,
+    0x8F,
+    0x90,
+    0x9F,
+    0xA0,
+    0xBF,
+    0xC0,
+    0xC1,
+    0xC2,
+    0xDF,
+    0xE0,
+    0xE1,
+    0xEC,
+    0xED,
+]
 INTERESTING += [0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]
 
 
@@ -45,7 +63,9 @@ def test_validator_on_random_bytes():
         parts = [rng.choice(WORDS).encode() for _ in range(rng.randrange(6))]
         if rng.random() < 0.7:
             parts.insert(rng.randrange(len(parts) + 1), bytes(rng.choices(INTERESTING, k=rng.randrange(1, 5))))
-        data = b"a" * rng.choice([0, 1, 31, 32, 33, 64]) + b"".join(parts)
+        filler = rng.choice([b"a", "é".encode(), "日".encode(), "🙂".encode()])
+        data = filler * rng.choice([0, 1, 31, 32, 33, 64, 127, 128, 130]) + b"".join(parts)
+        data += rng.choice([b"", b"a", filler]) * rng.choice([0, 1, 200])
         array = np.frombuffer(data, np.uint8)
         assert find_invalid_utf8(array, 0, len(data)) == python_finds(data), data
         if data:
@@ -255,8 +275,9 @@ def test_surrogates():
 def test_surrogates_as_tiktoken():
     import tiktoken
 
-    encoding = tiktoken.Encoding("bytes", pat_str=r"[\s\S]", mergeable_ranks={bytes([b]): b for b in range(256)},
-                                 special_tokens={})
+    encoding = tiktoken.Encoding(
+        "bytes", pat_str=r"[\s\S]", mergeable_ranks={bytes([b]): b for b in range(256)}, special_tokens={}
+    )
     for text in ["\ud83d\ude42", "a\ud800b", "\udc00\ud800", "\ud800\ud83d\ude42x"]:
         assert bytes(encoding.encode(text)) == back(text_from(text, surrogates="replace"))[0]
 

@@ -8,7 +8,17 @@ from specs import rank_spec, real
 from jittok import errors, spec
 from jittok.vocabulary import Vocabulary, alphabet_bytes, build_vocabulary, byte_alphabet
 
-NAMES = ["gpt2", "roberta-base", "llama3", "qwen3", "deepseek-v4", "gpt-neox", "whisper-large-v3", "clip", "sqlpilot"]
+NAMES = [
+    "gpt2",
+    "roberta-base",
+    "llama3",
+    "qwen3",
+    "deepseek-v4",
+    "gpt-neox",
+    "whisper-large-v3",
+    "clip",
+    "sqlpilot",
+]
 
 
 def small(vocab, added=(), **kwargs):
