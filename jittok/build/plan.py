@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.build.added_tokens import build_added_tokens
 from jittok.build.merge_tables import build_merge_tables
 from jittok.build.regex_automaton import compile_split
 from jittok.build.split_windows import build_split_tables
-from jittok.errors import UnsupportedError
+from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.spec import (
     AddedToken,
@@ -78,6 +81,26 @@ class Plan:
     last_split: SplitTables
     merges: MergeTables
 
+    def shown_tokens(self) -> dict[int, str]:
+        """Normalised contents by id, of the added tokens whose own content differs."""
+        if self.normalizer is None or self.normalized_tokens is None:
+            return {}
+        chosen = [self.added_tokens[i] for i in self.normalized_tokens.members]
+        contents = self.normalizer.apply_strings([token.content for token in chosen])
+        pairs = zip(chosen, contents, strict=True)
+        return {token.id: content for token, content in pairs if content != token.content}
+
+    def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
+        """This plan, with the added tokens of `spec` instead."""
+        return replace(self, **_added_stages(spec, self.normalizer))
+
+    def table_groups(self) -> list[tuple[NDArray[Any], ...]]:
+        """The tables of all steps."""
+        groups: list[tuple[NDArray[Any], ...]] = [self.last_split, self.merges]
+        groups += [stage.tables for stage in self.stages if isinstance(stage, SplitStage)]
+        groups += [stage.tables for stage in (self.raw_tokens, self.normalized_tokens) if stage is not None]
+        return groups
+
 
 def build_plan(spec: TokenizerSpec) -> Plan:
     """Build every table that encoding reads.
@@ -92,20 +115,55 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         The model contradicts itself.
     """
     normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
-    raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
-    normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
-    skipping = spec.reference != "tiktoken"
     stages, last = _stages(spec.pre_tokenizers)
     byte_level = isinstance(spec.model, RankModel) or is_byte_level(spec)
     return Plan(
-        added_tokens=spec.added_tokens,
-        raw_tokens=_added_stage(spec.added_tokens, raw, None, skipping),
-        normalized_tokens=_added_stage(spec.added_tokens, normalized, normalizer, skipping),
+        **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
         stages=tuple(stages),
         last_split=last,
         merges=build_merge_tables(spec.model, byte_level=byte_level),
     )
+
+
+def with_added_tokens(
+    spec: TokenizerSpec,
+    tokens: Iterable[str | AddedToken],
+    special: bool,
+    token_to_id: Callable[[str], int | None],
+    size: int,
+) -> TokenizerSpec:
+    """`spec` with more added tokens, see :meth:`jittok.Tokenizer.with_added_tokens`."""
+    if isinstance(tokens, str):
+        raise ArgumentTypeError("tokens must be a list of contents, got a single str")
+    known = {token.content: token for token in spec.added_tokens}
+    for token in tokens:
+        if isinstance(token, str):
+            token = AddedToken(id=-1, content=token, special=special, normalized=not special)
+        if not isinstance(token, AddedToken):
+            raise ArgumentTypeError(f"an added token must be a str or an AddedToken, got {type(token).__name__}")
+        if not token.content:
+            raise ArgumentError("an added token must not be empty")
+        identifier = token_to_id(token.content)
+        if token.content in known:
+            identifier = known[token.content].id
+        if identifier is None:
+            identifier = size
+            size += 1
+        known[token.content] = replace(token, id=identifier)
+    return replace(spec, added_tokens=tuple(sorted(known.values(), key=lambda token: token.id)))
+
+
+def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:
+    """The fields of a plan that follow from the added tokens."""
+    raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
+    normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
+    skipping = spec.reference != "tiktoken"
+    return {
+        "added_tokens": spec.added_tokens,
+        "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
+        "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
+    }
 
 
 def _added_stage(
