@@ -221,6 +221,7 @@ ACCEPTED = {
         model_vocab={"a": 0, "b": 1, "ab": 2, "<0xC3>": 3, "<0xA9>": 4}, model_byte_fallback=True
     ),
     "ignore_merges": document(model_vocab={"a": 0, "b": 1, "ab": 2, "abc": 3}, model_ignore_merges=True),
+    "empty vocabulary": document(model_vocab={}, model_merges=[]),
     "empty token": document(model_vocab={"": 0, "a": 1}, model_merges=[]),
     "added token in the vocabulary": document(added_tokens=[added("c", 9, special=True)]),
     "added tokens renumbered": document(added_tokens=[added("<x>", 9), added("<y>", 7, lstrip=True)]),
@@ -343,6 +344,13 @@ def test_accepted_documents_mean_what_the_reference_makes_of_them(name):
     assert behaviour(reference(written)) == behaviour(expected)
 
 
+def test_two_tokens_of_one_id_without_merges():
+    value = document(model_vocab={"a": 0, "b": 0}, model_merges=[])
+    spec = read(value)
+    assert reference(tokenizer_json.write(spec)).encode("ab").ids == [0, 0]
+    assert dict(spec.model.vocab) == {"a": 0, "b": 0}
+
+
 def test_components_in_the_spec():
     spec = read(ACCEPTED["byte level"])
     assert spec.pre_tokenizers == (ByteLevel(True, True, True),)
@@ -384,9 +392,8 @@ REFUSED = {
         r"added_tokens\[1\].special: expected true or false, got null",
     ),
     "added token id": (document(added_tokens=[added("x", -1)]), r"added_tokens\[0\].id: expected an integer"),
-    "empty vocabulary": (document(model_vocab={}, model_merges=[]), "model.vocab: the vocabulary is empty"),
     "vocabulary is a list": (document(model_vocab=["a"]), "model.vocab: expected an object"),
-    "duplicate ids": (document(model_vocab={"a": 1, "b": 1}, model_merges=[]), "'a' and 'b' have the same id, 1"),
+    "duplicate ids": (document(model_vocab={"a": 0, "b": 0, "ab": 1}), "'a' and 'b' have the same id, 0"),
     "negative id": (document(model_vocab={"a": -1}), "model.vocab.a: expected an integer from 0"),
     "float id": (document(model_vocab={"a": 1.0}), "model.vocab.a: expected an integer"),
     "boolean id": (document(model_vocab={"a": True}), "model.vocab.a: expected an integer"),
@@ -496,8 +503,7 @@ def test_refused_documents_that_the_reference_loads():
         if reference(json.dumps(value)) not in (None, "panic"):
             loads.add(name)
     assert loads == {
-        "empty vocabulary",  # nothing can be encoded
-        "duplicate ids",  # an id would not decode to one token
+        "duplicate ids",  # which merges apply would be left to chance
         "large id",  # out of proportion
         "normalizer without type",  # of no known version
         "template token unknown",  # it panics when used
@@ -574,7 +580,8 @@ def test_deeply_nested_sequences():
 
 
 def test_surrogate_pairs_and_escapes_are_read():
-    spec = tokenizer_json.read(b'{"model": {"vocab": {"\\ud83d\\ude00": 0, "\\u0000": 1}, "merges": []}}', "t.json")
+    data = b'{"model": {"vocab": {"\\ud83d\\ude00": 0, "\\u0000": 1}, "merges": []}}'
+    spec = tokenizer_json.read(data, "t.json")
     assert dict(spec.model.vocab) == {"\U0001f600": 0, "\0": 1}
 
 
@@ -692,6 +699,8 @@ def test_mutated_documents_are_read_as_the_reference_reads_them_or_refused(data)
         return
     again = reference(tokenizer_json.write(spec))
     assert again is not None
+    if len(set(spec.model.vocab.values())) != len(spec.model.vocab):
+        return  # the reference decodes by chance
     texts = ("", "abc ab1 o<x> C  c", "b<x>ba_")
     assert behaviour(again, texts) == behaviour(expected, texts)
 

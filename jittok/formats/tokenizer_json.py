@@ -13,7 +13,7 @@ from operator import add, itemgetter
 from typing import Any, TypeVar
 
 from jittok.errors import FormatError, UnsupportedError
-from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json
+from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
 from jittok.spec import (
     AddedToken,
     BPEModel,
@@ -95,7 +95,8 @@ def read(data: bytes, where: str) -> TokenizerSpec:
     UnsupportedError
         It asks for a component that jittok does not have.
     """
-    return from_json(parse_json(data, where))
+    with paused_collection():
+        return from_json(parse_json(data, where))
 
 
 def from_json(root: Node) -> TokenizerSpec:
@@ -148,11 +149,14 @@ def _model(node: Node) -> BPEModel:
                 f"{dropout.place}: BPE dropout stored in the file makes encoding random, which jittok does "
                 "not do; set it to null"
             )
-    vocab = read_vocab(node.child("vocab"))
+    vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
+    merges = read_merges(node.child("merges"), vocab, prefix or "")
+    if merges and len(set(vocab.values())) != len(vocab):
+        raise repeated_id(node.child("vocab"))
     return BPEModel(
         vocab=vocab,
-        merges=read_merges(node.child("merges"), vocab, prefix or ""),
+        merges=merges,
         unk_token=_optional_string(node, "unk_token"),  # may be absent from the vocabulary: an error when met
         fuse_unk=_optional_flag(node, "fuse_unk"),
         byte_fallback=_optional_flag(node, "byte_fallback"),
@@ -183,22 +187,36 @@ def _optional_flag(node: Node, key: str) -> bool:
     return False if child is None else child.boolean()
 
 
-def read_vocab(node: Node) -> dict[str, int]:
-    """Check a mapping from token to id: not empty, ids unique and below `MAX_TOKEN_ID`, holes allowed."""
+def read_vocab(node: Node, *, lenient: bool = False) -> dict[str, int]:
+    """Check a mapping from token to id: not empty, ids unique and below `MAX_TOKEN_ID`, holes allowed.
+
+    The reference takes an empty vocabulary, with which every text has no ids, and two tokens of one id, of
+    which it decodes to either. `lenient` lets both pass.
+    """
     vocab = node.mapping()
     if not vocab:
+        if lenient:
+            return vocab
         raise node.error("the vocabulary is empty; expected an object of token: id")
     ids = vocab.values()
     if set(map(type, ids)) != {int} or min(ids) < 0 or max(ids) >= MAX_TOKEN_ID:
         for token in vocab:
             node.child(token).integer(limit=MAX_TOKEN_ID)
-    if len(set(ids)) != len(vocab):
-        first: dict[int, str] = {}
-        for token, token_id in vocab.items():
-            if token_id in first:
-                raise node.error(f"the tokens {first[token_id]!r} and {token!r} have the same id, {token_id}")
-            first[token_id] = token
+    if not lenient and len(set(ids)) != len(vocab):
+        raise repeated_id(node)
     return vocab
+
+
+def repeated_id(node: Node) -> FormatError:
+    """Make an error that names two tokens of one id, which make merges ambiguous."""
+    first: dict[int, str] = {}
+    for token, token_id in node.value.items():
+        if token_id in first:
+            return node.error(
+                f"the tokens {first[token_id]!r} and {token!r} have the same id, {token_id}; expected unique ids"
+            )
+        first[token_id] = token
+    raise AssertionError("no repeated id")  # the caller found one
 
 
 def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tuple[str, str], ...]:
@@ -272,8 +290,8 @@ def check_merges(
         raise make_error(
             index, f"the result of merging {left[index]!r} and {right[index]!r} is not in the vocabulary"
         )
-    ranks = {pair: rank for rank, pair in enumerate(pairs)}
-    if len(ranks) != len(pairs):
+    if len(set(results)) != len(results):  # else no pair can come twice
+        ranks = {pair: rank for rank, pair in enumerate(pairs)}
         return tuple(sorted(ranks, key=ranks.__getitem__))
     return tuple(pairs)
 
