@@ -38,3 +38,187 @@ class SplitAutomaton(NamedTuple):
     start: int  # the start state, a multiple of 1 << row_shift
     row_shift: int  # log2 of the row length, which is at least end_class + 1
     end_class: int  # the class of the end of the text
+
+
+class SplitWindows(NamedTuple):
+    """Boundaries of a :class:`SplitAutomaton`, read off a few neighbouring codepoints wherever these decide.
+
+    Whether a pre-token begins before a codepoint nearly always follows from the three codepoints before it,
+    itself and the one after it. Every codepoint has one number, its *fields*: what it contributes to the
+    table index from each of the five places, plus its class in bits 24-31. The index of a place is the OR of
+    the masked fields of the five codepoints around it; its low ``LEFT_BITS`` bits select ``left_row`` (what
+    the automaton's state may be, given the codepoints before), which with the other bits selects the decision:
+    0 no boundary, 1 boundary, 2 not decided here (the automaton must be run).
+    """
+
+    ascii_fields: NDArray[np.uint32]  # [128] by codepoint
+    class_fields: NDArray[np.uint32]  # [256] by class
+    masks: NDArray[np.uint32]  # [5] place of the codepoint: -3, -2, -1, 0 (the boundary is before it), +1
+    left_row: NDArray[np.uint16]  # [1 << left bits], row of `decision`, premultiplied
+    decision: NDArray[np.uint8]  # [rows << bits of places 0 and +1], 0, 1 or 2
+
+
+class SplitTables(NamedTuple):
+    """All that the split kernels read."""
+
+    page_of: NDArray[np.uint16]
+    class_of: NDArray[np.uint8]
+    transitions: NDArray[np.uint32]
+    ascii_fields: NDArray[np.uint32]
+    class_fields: NDArray[np.uint32]
+    masks: NDArray[np.uint32]
+    left_row: NDArray[np.uint16]
+    decision: NDArray[np.uint8]
+    numbers: NDArray[np.int64]  # [2] start state, end class
+
+
+class MergeTables(NamedTuple):
+    """Byte-pair merges over *symbols*.
+
+    A word is first turned into initial symbols, one for each unit (a byte, or a codepoint). A merge joins two
+    neighbouring symbols; merges are numbered by rank, and the lowest number present, leftmost first, is always
+    done next. ``pair_slots`` is an open-addressing hash table: ``left << 44 | right << 24 | merge number``,
+    all ones where empty; it is at most half full, so a probe ends.
+
+    *Ranked* tables (byte-level models): a token can only ever come from one pair, the last merge made when its
+    own bytes are merged alone, because merges inside it do not depend on what is outside until it is formed.
+    So one pair for each reachable token is enough, and merge `m` makes symbol ``256 + m``: number, priority
+    and result are one number. Units are bytes, and initial symbols are the 256 byte values.
+
+    *General* tables (anything else): all pairs, symbols are token ids, ``merge_result`` gives the result.
+    """
+
+    pair_slots: NDArray[np.uint64]  # [power of two]
+    byte_pair: NDArray[np.int32]  # [65536] merge number of two bytes (first | second << 8), NO_MERGE if none; ranked only
+    merge_result: NDArray[np.int32]  # [n_merges] symbol that a merge makes
+    symbol_token: NDArray[np.int32]  # [n_symbols] token id of a symbol
+    unit_slots: NDArray[np.uint64]  # [power of two] general only: (variant << 21 | unit) << 32 | symbol; all ones empty
+    fallback_symbol: NDArray[np.int32]  # [256] general only: symbol of a byte-fallback token, -1 if absent
+    direct_slots: NDArray[np.uint64]  # [power of two] tokens looked up whole: hash tag << 32 | token id; all ones empty
+    token_bytes: NDArray[np.uint8]  # bytes of all tokens, one after another (units of the model), 64 more at the end
+    token_indptr: NDArray[np.int64]  # [vocabulary + 1] token i is token_bytes[token_indptr[i] : token_indptr[i + 1]]
+    reachable: NDArray[np.uint8]  # [vocabulary] 1 where merging the token's own bytes gives the token
+    crossed: NDArray[np.uint64]  # bitmap of codepoint junctions that some token spans (see kernels.words)
+    numbers: NDArray[np.int64]  # see MERGE_* below
+
+
+#: Positions in ``MergeTables.numbers``.
+MERGE_RANKED = 0  # 1: ranked tables, 0: general
+MERGE_UNIT = 1  # 0: units are bytes, 1: codepoints
+MERGE_UNKNOWN = 2  # symbol of the unknown token, -1: none
+MERGE_FUSE_UNKNOWN = 3  # 1: neighbouring unknown units make one token
+MERGE_BYTE_FALLBACK = 4  # 1: unknown codepoints become byte tokens
+MERGE_DIRECT = 5  # number of tokens in direct_slots
+MERGE_CUT = 6  # 1: long words may be cut at junctions that no token crosses
+MERGE_VARIANTS = 7  # bit 0: units that are not first have a form of their own, bit 1: the last one has
+MERGE_NUMBERS = 8
+
+
+class AddedTokenTables(NamedTuple):
+    """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
+
+    A state is a suffix of some tokens. States are numbered breadth first from 0, the root, so that a state's
+    children are neighbours.
+    """
+
+    ids: NDArray[np.int32]  # [n_tokens], the id of each token
+    lengths: NDArray[np.int32]  # [n_tokens], in bytes, > 0
+    flags: NDArray[np.uint8]  # [n_tokens], TOKEN_* bits
+    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1
+    child_start: NDArray[np.int32]  # [n_states + 1], children of s: child_start[s]..child_start[s + 1] - 1
+    labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
+    fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
+    longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
+    root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
+    endings: NDArray[np.uint8]  # [n, 3]: last byte, mask and value of the byte before; none when too many
+    word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
+    word_class_of: NDArray[np.uint8]
+    numbers: NDArray[np.int64]  # see ADDED_TOKENS_* below
+
+
+#: Bits of ``AddedTokenTables.flags``.
+TOKEN_SINGLE_WORD = 1
+TOKEN_STRIP_LEFT = 2
+TOKEN_STRIP_RIGHT = 4
+
+#: Positions in ``AddedTokenTables.numbers``.
+ADDED_TOKENS_MAX_LENGTH = 0  # of a token, in bytes
+ADDED_TOKENS_SKIPPING = 1  # 1: a token that is found but not wanted hides what it covers; 0: it does not
+ADDED_TOKENS_NUMBERS = 2
+
+
+class SubstitutionTables(NamedTuple):
+    """What each codepoint becomes by itself: a normalization form (with reordering), or lower case.
+
+    The codepoints of a class behave alike; class 0 is left as it is. *Packed* codepoints carry their combining
+    class in bits 21-28.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    class_of: NDArray[np.uint16]  # [128 * n_pages]
+    combining: NDArray[np.uint8]  # [n_classes], canonical combining class
+    flags: NDArray[np.uint8]  # [n_classes], SUBSTITUTION_* bits
+    expansion_indptr: NDArray[np.int32]  # [n_classes + 1], what replaces the class if it expands
+    expansion: NDArray[np.uint32]  # packed
+    pairs: NDArray[np.int64]  # [n_pairs], ``first << 21 | second`` of codepoints that compose, sorted
+    composed: NDArray[np.uint32]  # [n_pairs], what they compose to
+    numbers: NDArray[np.int64]  # see SUBSTITUTION_* below
+
+
+#: Bits of ``SubstitutionTables.flags``.
+SUBSTITUTION_EXPANDS = 1  # replaced with its expansion
+SUBSTITUTION_SECOND = 2  # may compose with what stands before it
+
+#: Positions in ``SubstitutionTables.numbers``.
+SUBSTITUTION_HANGUL = 0  # 1: Hangul syllables are taken apart
+SUBSTITUTION_REORDERS = 1  # 1: combining marks are put into canonical order
+SUBSTITUTION_COMPOSES = 2  # 1: neighbours compose at the end
+SUBSTITUTION_NUMBERS = 3
+
+
+class SuspicionTables(NamedTuple):
+    """Which texts some rewriting steps may change: a test that is quick and errs to the safe side."""
+
+    page_of: NDArray[np.uint16]  # two levels as in CodepointClasses
+    class_of: NDArray[np.uint8]  # SUSPICION_* of a codepoint
+    numbers: NDArray[np.int64]  # see SUSPICION_* below
+
+
+#: Values of ``SuspicionTables.class_of``.
+SUSPICION_NONE = 0  # no step changes it
+SUSPICION_CHANGES = 1  # a step changes it, or may
+SUSPICION_CONTEXT = 2  # the normalization form changes it after certain codepoints
+
+#: Positions in ``SuspicionTables.numbers``.
+SUSPICION_ALWAYS = 0  # 1: every text that is not empty changes
+SUSPICION_ASCII = 1  # 1: some ASCII codepoint is not SUSPICION_NONE
+SUSPICION_STRIP_LEFT = 2  # 1: changes where white space is first
+SUSPICION_STRIP_RIGHT = 3  # 1: changes where white space is last
+SUSPICION_PREFIX = 4  # a codepoint: changes unless this one is first; -1
+SUSPICION_PREFIX_2 = 5  # another one
+SUSPICION_NUMBERS = 6
+
+
+#: Bits of :attr:`VocabularyTables.flags`.
+PRESENT = 1  # the id has a token
+ADDED = 2  # an added token
+SPECIAL = 4  # a special token: left out by skip_special_tokens
+STRIPS = 8  # an added token that takes white space around it into its match (lstrip or rstrip)
+NORMALIZED = 16  # an added token looked for in the normalised text
+
+
+class VocabularyTables(NamedTuple):
+    """Every token by id, and every id by token.
+
+    Ids without a token (holes) have empty strings and no ``PRESENT`` bit. Strings are UTF-8, in the byte
+    alphabet where the file is byte-level; only a rank file's tokens may be any bytes. ``token_bytes`` and
+    ``strings`` are the same arrays where a token stands for its own string.
+    """
+
+    strings: NDArray[np.uint8]  # the token strings, one after another in order of id
+    string_indptr: NDArray[np.int64]  # [size + 1], token i is strings[string_indptr[i]:string_indptr[i + 1]]
+    token_bytes: NDArray[np.uint8]  # the bytes of text that each token stands for
+    bytes_indptr: NDArray[np.int64]  # [size + 1]
+    flags: NDArray[np.uint8]  # [size], see PRESENT, ADDED, ...
+    hashes: NDArray[np.uint32]  # [n tokens], CRC-32 of the strings, rising
+    hash_ids: NDArray[np.int32]  # [n tokens], the id of each hash

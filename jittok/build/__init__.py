@@ -1,0 +1,1 @@
+"""Specs to tables: regexes, merges, normalizers, added tokens."""

@@ -1,0 +1,150 @@
+"""Added tokens to the tables of :func:`jittok.kernels.added_tokens.find_added_tokens`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jittok import tables
+from jittok.spec import AddedToken
+from jittok.unicode.normalization import load_word_classes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Below this many bytes of tokens, plain Python builds the automaton faster than a kernel is loaded.
+_SMALL = 20_000
+
+
+def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -> tables.AddedTokenTables:
+    """Build the tables that find `tokens` in text.
+
+    Tokens matched on normalised text and tokens matched on the text as given need tables of their own.
+
+    Parameters
+    ----------
+    tokens
+        Content as it is to be found (normalised already, for such tokens). A token without content is never
+        found; of several with the same content the first counts.
+    skipping
+        What a token that a call does not want does where it is found: True, as in tokenizers, it stays in
+        the text and hides the tokens that begin inside it; False, as in tiktoken, the longest wanted token
+        at that place is taken, and the search goes on at the next character.
+
+    Returns
+    -------
+    tables.AddedTokenTables
+        Read-only arrays; `ids`, `flags` and the `enabled` argument of the kernel have the order of `tokens`.
+
+    Notes
+    -----
+    About 13 bytes for each byte of the tokens, and linear time. The answer for overlapping tokens that
+    tiktoken leaves to the order of a hash table is here the longest.
+    """
+    from jittok.kernels import added_tokens as kernels
+
+    contents = [token.content.encode("utf-8", "surrogatepass") for token in tokens]
+    first_of: dict[bytes, int] = {}
+    for index, content in enumerate(contents):
+        if content:
+            first_of.setdefault(content[::-1], index)
+    strings = sorted(first_of)
+    order = np.array([first_of[string] for string in strings], dtype=np.int32)
+    indptr = np.zeros(len(strings) + 1, dtype=np.int64)
+    indptr[1:] = np.cumsum([len(string) for string in strings])
+    data = np.frombuffer(b"".join(strings), dtype=np.uint8)
+
+    n_bytes = len(data)
+    child_start = np.zeros(n_bytes + 2, dtype=np.int32)
+    labels = np.zeros(n_bytes + 1, dtype=np.uint8)
+    fallback = np.zeros(n_bytes + 1, dtype=np.int32)
+    longest = np.full(n_bytes + 1, -1, dtype=np.int32)
+    scratch = np.zeros((2, len(strings)), dtype=np.int32)
+    build: Any = kernels.build_automaton
+    if n_bytes < _SMALL:
+        build = getattr(build, "py_func", build)
+    n_states = build(order, indptr, data, child_start, labels, fallback, longest, scratch)
+    child_start, labels = child_start[: n_states + 1], labels[:n_states]
+    fallback, longest = fallback[:n_states], longest[:n_states]
+
+    root_next = np.zeros(256, dtype=np.int32)
+    for child in range(1, int(child_start[1])):
+        root_next[labels[child]] = child
+    numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
+    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max((len(string) for string in strings), default=0)
+    numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
+    word = load_word_classes()
+    return tables.AddedTokenTables(
+        ids=_frozen(np.array([token.id for token in tokens], dtype=np.int32)),
+        lengths=_frozen(np.array([len(content) for content in contents], dtype=np.int32)),
+        flags=_frozen(
+            np.array(
+                [
+                    (tables.TOKEN_SINGLE_WORD if token.single_word else 0)
+                    | (tables.TOKEN_STRIP_LEFT if token.lstrip else 0)
+                    | (tables.TOKEN_STRIP_RIGHT if token.rstrip else 0)
+                    for token in tokens
+                ],
+                dtype=np.uint8,
+            )
+        ),
+        shorter=_frozen(_shorter(contents, first_of)),
+        child_start=_frozen(child_start),
+        labels=_frozen(labels),
+        fallback=_frozen(fallback),
+        longest=_frozen(longest),
+        root_next=_frozen(root_next),
+        endings=_frozen(_endings(strings, kernels.MAX_ENDINGS)),
+        word_page_of=word.page_of,
+        word_class_of=word.class_of,
+        numbers=_frozen(numbers),
+    )
+
+
+def _shorter(contents: list[bytes], first_of: dict[bytes, int]) -> NDArray[np.int32]:
+    """For each token the longest other token that it begins with, or -1."""
+    shorter = np.full(len(contents), -1, dtype=np.int32)
+    # In lexical order the tokens that a token begins with are on a stack.
+    stack: list[tuple[bytes, int]] = []
+    for content, index in sorted((string[::-1], index) for string, index in first_of.items()):
+        while stack and not content.startswith(stack[-1][0]):
+            stack.pop()
+        if stack:
+            shorter[index] = stack[-1][1]
+        stack.append((content, index))
+    return shorter
+
+
+def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
+    """Kinds of token endings as rows (last byte, mask, byte before under the mask), at most `limit`.
+
+    Where the last two bytes are of too many kinds, those last bytes that have most of them are compared
+    alone; where even the last bytes are too many, there are no rows.
+    """
+    before: dict[int, set[int] | None] = {}  # None: only the last byte is compared
+    for string in reversed_tokens:
+        known = before.setdefault(string[0], set())
+        if len(string) == 1:
+            before[string[0]] = None
+        elif known is not None:
+            known.add(string[1])
+
+    def count(last: int) -> int:
+        kinds = before[last]
+        return 1 if kinds is None else len(kinds)
+
+    while before and sum(map(count, before)) > limit and max(map(count, before)) > 1:
+        before[max(before, key=count)] = None
+    rows: list[tuple[int, int, int]] = []
+    for last, kinds in sorted(before.items()):
+        rows += [(last, 0, 0)] if kinds is None else [(last, 255, value) for value in sorted(kinds)]
+    return np.array(rows if len(rows) <= limit else [], dtype=np.uint8).reshape(-1, 3)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, C-contiguous and read-only."""
+    array = np.ascontiguousarray(array)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,279 @@
+"""A byte-pair model's vocabulary and merges -> MergeTables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, SECOND_FACTOR, fill_slots, fill_two_choices, hash_key
+from jittok.errors import FormatError, UnsupportedError
+from jittok.spec import BPEModel, RankModel
+from jittok.tables import (
+    MERGE_BYTE_FALLBACK,
+    MERGE_DIRECT,
+    MERGE_FUSE_UNKNOWN,
+    MERGE_NUMBERS,
+    MERGE_RANKED,
+    MERGE_UNIT,
+    MERGE_UNKNOWN,
+    MERGE_VARIANTS,
+    MergeTables,
+)
+
+#: Ids and symbols are packed into 20 bits, merge numbers into 24.
+MOST_TOKENS = (1 << 20) - 512
+MOST_MERGES = (1 << 24) - 2
+NO_MERGE = (1 << 24) - 1
+_NO_INTS = np.zeros(0, np.int32)
+
+
+def byte_alphabet() -> dict[str, int]:
+    """The printable character that stands for each byte in byte-level vocabularies (GPT-2's rule).
+
+    Printable Latin-1 characters stand for themselves, the other bytes in turn for U+0100, U+0101, ...
+
+    Examples
+    --------
+    >>> byte_alphabet()["Ġ"]
+    32
+    """
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    alphabet = {chr(byte): byte for byte in printable}
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    alphabet.update((chr(256 + i), byte) for i, byte in enumerate(others))
+    return alphabet
+
+
+def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> MergeTables:
+    """Flatten a byte-pair model.
+
+    Parameters
+    ----------
+    model
+        The model as its file states it.
+    byte_level
+        Whether the vocabulary of a :class:`~jittok.spec.BPEModel` is written in the byte alphabet.
+
+    Raises
+    ------
+    UnsupportedError
+        More tokens or merges than the tables hold, or byte fallback together with a subword prefix or suffix.
+    FormatError
+        A merge names a token that the vocabulary lacks.
+    """
+    if isinstance(model, RankModel):
+        tokens: dict[int, bytes] = {rank: token for token, rank in model.ranks.items()}
+        _check_size(max(tokens), 0)
+        single = {token[0]: rank for token, rank in model.ranks.items() if len(token) == 1}
+        pairs, results = _rank_pairs(model.ranks)
+        return _build(tokens, pairs, results, {(0, b): i for b, i in single.items()}, None, byte_level=True)
+    prefix, suffix = model.continuing_subword_prefix or "", model.end_of_word_suffix or ""
+    if model.byte_fallback and (prefix or suffix):
+        raise UnsupportedError(
+            "model.byte_fallback together with continuing_subword_prefix or end_of_word_suffix is not supported"
+        )
+    if not model.vocab:
+        raise FormatError("model.vocab is empty; at least one token is needed")
+    vocab = model.vocab
+    _check_size(max(vocab.values()), len(model.merges))
+    pairs, results = _listed_pairs(model)
+    alphabet = byte_alphabet()
+    units: dict[tuple[int, int], int] = {}
+    for token, identifier in vocab.items():
+        for variant in range((1 if prefix else 0) + (2 if suffix else 0) + 1):
+            if (variant & 1 and not prefix) or (variant & 2 and not suffix):
+                continue
+            before, after = prefix if variant & 1 else "", suffix if variant & 2 else ""
+            if len(token) != len(before) + len(after) + 1:
+                continue
+            if not (token.startswith(before) and token.endswith(after)):
+                continue
+            character = token[len(before)]
+            if not byte_level:
+                units[variant, ord(character)] = identifier
+            elif character in alphabet:
+                units[variant, alphabet[character]] = identifier
+    return _build(_token_bytes(vocab, byte_level), pairs, results, units, model, byte_level=byte_level)
+
+
+def _check_size(largest_id: int, n_merges: int) -> None:
+    if largest_id > MOST_TOKENS:
+        raise UnsupportedError(f"the vocabulary has the id {largest_id}; ids up to {MOST_TOKENS} are supported")
+    if n_merges > MOST_MERGES:
+        raise UnsupportedError(f"the model has {n_merges} merges; up to {MOST_MERGES} are supported")
+
+
+def _token_bytes(vocab: Iterable[str], byte_level: bool) -> dict[int, bytes]:
+    """Bytes of text that each token stands for; tokens outside the byte alphabet keep their UTF-8 form."""
+    items = vocab.items()  # type: ignore[attr-defined]
+    if not byte_level:
+        return {identifier: token.encode("utf-8", "surrogatepass") for token, identifier in items}
+    alphabet = byte_alphabet()
+    # Characters of the alphabet become the Latin-1 character of their byte; anything else fails to encode.
+    table = {ord(character): byte for character, byte in alphabet.items()}
+    outside = {byte: 0xFFFF for byte in range(256) if chr(byte) not in alphabet}
+    table = {**outside, **table}
+    result = {}
+    for token, identifier in items:
+        try:
+            result[identifier] = token.translate(table).encode("latin-1")
+        except UnicodeEncodeError:
+            result[identifier] = b""
+    return result
+
+
+def _rank_pairs(ranks: dict[bytes, int] | object) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every way to write a token as two tokens, in order of the token's rank."""
+    get = ranks.get  # type: ignore[attr-defined]
+    left: list[int] = []
+    right: list[int] = []
+    result: list[int] = []
+    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):  # type: ignore[attr-defined]
+        for cut in range(1, len(token)):
+            a = get(token[:cut])
+            if a is not None:
+                b = get(token[cut:])
+                if b is not None:
+                    left.append(a)
+                    right.append(b)
+                    result.append(rank)
+    return np.array([left, right], np.int64).reshape(2, -1), np.array(result, np.int64)
+
+
+def _listed_pairs(model: BPEModel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs of ids that a model lists, in order of rank; of equal pairs the last counts, as in tokenizers."""
+    vocab, drop = model.vocab, len(model.continuing_subword_prefix or "")
+    try:
+        left = [vocab[a] for a, _ in model.merges]
+        right = [vocab[b] for _, b in model.merges]
+        result = [vocab[a + b[drop:]] for a, b in model.merges]
+    except KeyError as error:
+        raise FormatError(
+            f"model.merges needs the token {error.args[0]!r}, which model.vocab lacks; add it or drop the merge"
+        ) from None
+    pairs = np.array([left, right], np.int64).reshape(2, -1)
+    keys = (pairs[0] << 32 | pairs[1])[::-1]
+    _, last = np.unique(keys, return_index=True)
+    kept = np.sort(len(keys) - 1 - last)
+    return pairs[:, kept], np.array(result, np.int64)[kept]
+
+
+def _pair_slots(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Hash table from two symbols to the merge number, which is the position in the arrays."""
+    keys = left.astype(np.uint64) << np.uint64(20) | right.astype(np.uint64)
+    with np.errstate(over="ignore"):
+        first, second = keys * PAIR_FACTOR >> np.uint64(40), keys * SECOND_FACTOR >> np.uint64(40)
+    return fill_two_choices(first, second, keys << np.uint64(24) | np.arange(len(left), dtype=np.uint64))
+
+
+def _build(
+    tokens: dict[int, bytes],
+    pairs: NDArray[np.int64],
+    results: NDArray[np.int64],
+    units: dict[tuple[int, int], int],
+    model: BPEModel | None,
+    *,
+    byte_level: bool,
+) -> MergeTables:
+    size = max(tokens) + 1
+    token_list = [tokens.get(i, b"") for i in range(size)]
+    token_indptr = np.zeros(size + 1, np.int64)
+    np.cumsum([len(token) for token in token_list], out=token_indptr[1:])
+    token_bytes = np.frombuffer(b"".join(token_list) + bytes(64), np.uint8)
+    numbers = np.zeros(MERGE_NUMBERS, np.int64)
+    numbers[MERGE_UNIT] = 0 if byte_level else 1
+    numbers[MERGE_UNKNOWN] = -1
+    fallback = np.full(256, -1, np.int32)
+    if model is not None:
+        if model.unk_token is not None:
+            numbers[MERGE_UNKNOWN] = model.vocab.get(model.unk_token, -1)
+        numbers[MERGE_FUSE_UNKNOWN] = model.fuse_unk
+        numbers[MERGE_BYTE_FALLBACK] = model.byte_fallback
+        numbers[MERGE_VARIANTS] = (1 if model.continuing_subword_prefix else 0) | (2 if model.end_of_word_suffix else 0)
+        if model.byte_fallback:
+            fallback[:] = [model.vocab.get(f"<0x{byte:02X}>", -1) for byte in range(256)]
+    keys = np.array([variant << 21 | unit for variant, unit in units], np.uint64)
+    unit_ids = np.array(list(units.values()), np.uint64)
+    general = MergeTables(
+        pair_slots=_pair_slots(pairs[0], pairs[1]),
+        byte_pair=_NO_INTS,
+        merge_result=results.astype(np.int32),
+        symbol_token=np.arange(size, dtype=np.int32),
+        unit_slots=fill_slots(hash_key(keys), keys << np.uint64(32) | unit_ids),
+        fallback_symbol=fallback,
+        direct_slots=np.full(8, EMPTY, np.uint64),
+        token_bytes=token_bytes,
+        token_indptr=token_indptr,
+        reachable=np.zeros(size, np.uint8),
+        crossed=np.zeros(1, np.uint64),
+        numbers=numbers,
+    )
+    tables = general
+    if byte_level and not numbers[MERGE_VARIANTS] and all((0, byte) in units for byte in range(256)):
+        tables = _ranked(general, pairs, [units[0, byte] for byte in range(256)])
+    direct = model is None or model.ignore_merges
+    if direct:
+        wanted = [i for i in range(size) if token_list[i] and not tables.reachable[i]]
+        tables = tables._replace(direct_slots=_direct_slots(token_list, wanted))
+        tables.numbers[MERGE_DIRECT] = len(wanted)
+    for array in tables:
+        array.setflags(write=False)
+    return tables
+
+
+def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:
+    """Tables with the one pair that can make each token; see :class:`~jittok.tables.MergeTables`."""
+    from jittok.kernels.canonical import find_last_merges
+    from jittok.kernels.words import new_merge_scratch
+
+    lengths = np.diff(general.token_indptr)
+    tokens = np.flatnonzero(lengths > 1)
+    last_merge = np.empty(len(tokens), np.int32)
+    frozen = MergeTables(*general)
+    for array in frozen:
+        array.setflags(write=False)
+    scratch = new_merge_scratch(max(8, int(lengths.max())))
+    find_last_merges(frozen, tokens, scratch, last_merge)
+    reached = last_merge >= 0
+    order = np.argsort(last_merge[reached], kind="stable")
+    made, by = tokens[reached][order], last_merge[reached][order]
+    symbol_token = np.concatenate([np.array(byte_ids), made]).astype(np.int32)
+    symbol_of = np.full(len(lengths), -1, np.int64)
+    symbol_of[symbol_token] = np.arange(len(symbol_token))
+    left, right = symbol_of[pairs[0, by]], symbol_of[pairs[1, by]]
+    byte_pair = np.full(65536, NO_MERGE, np.int32)
+    of_bytes = (left < 256) & (right < 256)
+    byte_pair[(left | right << 8)[of_bytes]] = np.flatnonzero(of_bytes)
+    reachable = np.zeros(len(lengths), np.uint8)
+    reachable[symbol_token] = 1
+    numbers = general.numbers.copy()
+    numbers[MERGE_RANKED] = 1
+    return general._replace(
+        pair_slots=_pair_slots(left, right),
+        byte_pair=byte_pair,
+        merge_result=np.arange(256, 256 + len(made), dtype=np.int32),
+        symbol_token=symbol_token,
+        unit_slots=np.full(8, EMPTY, np.uint64),
+        reachable=reachable,
+        numbers=numbers,
+    )
+
+
+def _direct_slots(tokens: Sequence[bytes], wanted: Sequence[int]) -> NDArray[np.uint64]:
+    """Hash table of tokens to look up whole, by the words kernel's hash of their bytes."""
+    hashes = np.array([hash_token(tokens[i]) for i in wanted], np.uint64)
+    slots = (hashes & np.uint64(0xFFFFFFFF)) << np.uint64(32) | np.array(wanted, np.uint64)
+    return fill_slots(hashes >> np.uint64(32), slots)
+
+
+def hash_token(token: bytes) -> int:
+    """The words kernel's ``hash_bytes``, in plain Python."""
+    mask = (1 << 64) - 1
+    value = len(token) * 0xC2B2AE3D27D4EB4F & mask
+    for at in range(0, len(token), 8):
+        value = (value ^ int.from_bytes(token[at : at + 8], "little")) * 0x9E3779B97F4A7C15 & mask
+        value ^= value >> 32
+    value = value * 0xD6E8FEB86659FD93 & mask
+    return value ^ value >> 29

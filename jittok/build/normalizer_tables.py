@@ -1,0 +1,163 @@
+"""Rewriting steps to the tables of :mod:`jittok.kernels.normalize`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok import tables
+from jittok.tables import SplitAutomaton, SubstitutionTables, SuspicionTables
+from jittok.unicode.normalization import fold_pages, load_normalization
+
+_N_CODEPOINTS = 0x110000
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array = np.ascontiguousarray(array)
+    array.flags.writeable = False
+    return array
+
+
+def _substitution_tables(
+    keys: NDArray[np.int32], indptr: NDArray[np.int32], values: NDArray[np.int32], **numbers: bool
+) -> SubstitutionTables:
+    """Tables from the expansions of single codepoints, in their order; numbers: hangul, reorders, composes."""
+    data = load_normalization()
+    reorders = numbers.get("reorders", False)
+    marks = data["combining_codepoints"] if reorders else np.zeros(0, dtype=np.int32)
+    classes = data["combining_classes"] if reorders else np.zeros(0, dtype=np.uint8)
+    pairs = data["composition"].astype(np.int64) if numbers.get("composes") else np.zeros((0, 3), dtype=np.int64)
+
+    combining_of = np.zeros(_N_CODEPOINTS, dtype=np.uint8)
+    combining_of[marks] = classes
+    second = np.zeros(_N_CODEPOINTS, dtype=np.bool_)
+    if len(pairs):
+        second[pairs[:, 1]] = True
+        second[0x1161:0x1176] = True  # Hangul vowels and final consonants
+        second[0x11A8:0x11C3] = True
+
+    # Codepoints that expand have a class each; the others share one for each combining class and flag.
+    class_of = np.zeros(_N_CODEPOINTS, dtype=np.uint16)
+    plain = np.flatnonzero(second | (combining_of > 0))
+    kinds, which = np.unique(combining_of[plain].astype(np.int64) * 2 + second[plain], return_inverse=True)
+    class_of[plain] = which + 1
+    class_of[keys] = np.arange(len(keys)) + 1 + len(kinds)
+    n_classes = 1 + len(kinds) + len(keys)
+    combining = np.zeros(n_classes, dtype=np.uint8)
+    combining[1 : 1 + len(kinds)] = kinds >> 1
+    combining[1 + len(kinds) :] = combining_of[keys]
+    flags = np.zeros(n_classes, dtype=np.uint8)
+    flags[1 : 1 + len(kinds)] = (kinds & 1) * tables.SUBSTITUTION_SECOND
+    flags[1 + len(kinds) :] = tables.SUBSTITUTION_EXPANDS + second[keys] * tables.SUBSTITUTION_SECOND
+    expansion_indptr = np.zeros(n_classes + 1, dtype=np.int32)
+    expansion_indptr[1 + len(kinds) :] = indptr
+
+    page_of, pages = fold_pages(class_of)
+    options = np.zeros(tables.SUBSTITUTION_NUMBERS, dtype=np.int64)
+    options[tables.SUBSTITUTION_HANGUL] = numbers.get("hangul", False)
+    options[tables.SUBSTITUTION_REORDERS] = reorders
+    options[tables.SUBSTITUTION_COMPOSES] = numbers.get("composes", False)
+    return SubstitutionTables(
+        page_of=page_of,
+        class_of=pages,
+        combining=_frozen(combining),
+        flags=_frozen(flags),
+        expansion_indptr=_frozen(expansion_indptr),
+        expansion=_frozen(values.astype(np.uint32) | (combining_of[values].astype(np.uint32) << np.uint32(21))),
+        pairs=_frozen((pairs[:, 0] << 21) | pairs[:, 1]),
+        composed=_frozen(pairs[:, 2].astype(np.uint32)),
+        numbers=_frozen(options),
+    )
+
+
+@cache
+def unicode_form_tables(form: str) -> SubstitutionTables:
+    """Tables of NFC, NFD, NFKC or NFKD of Unicode 9.0."""
+    data = load_normalization()
+    keys, indptr, values = (data[f"canonical_{part}"] for part in ("from", "indptr", "to"))
+    if "K" in form:
+        # A compatibility decomposition comes before a canonical one.
+        extra = data["compatible_from"]
+        kept = np.flatnonzero(~np.isin(keys, extra))
+        lengths = np.concatenate((np.diff(indptr)[kept], np.diff(data["compatible_indptr"])))
+        starts = np.concatenate((indptr[:-1][kept], data["compatible_indptr"][:-1] + len(values)))
+        keys = np.concatenate((keys[kept], extra))
+        order = np.argsort(keys, kind="stable")
+        keys, lengths, starts = keys[order], lengths[order], starts[order]
+        pool = np.concatenate((values, data["compatible_to"]))
+        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        places = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(starts, lengths)
+        values = pool[places]
+    return _substitution_tables(keys, indptr, values, hangul=True, reorders=True, composes=form[-1] == "C")
+
+
+@cache
+def lowercase_tables() -> SubstitutionTables:
+    """Tables of full lower-casing without context, Unicode 17.0."""
+    data = load_normalization()
+    return _substitution_tables(data["lowercase_from"], data["lowercase_indptr"], data["lowercase_to"])
+
+
+@cache
+def unicode_form_suspicion(form: str) -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for a normalization form."""
+    data = load_normalization()
+    suspicion = np.zeros(_N_CODEPOINTS, dtype=np.uint8)
+    suspicion[data["combining_codepoints"]] = tables.SUSPICION_CONTEXT
+    if form.endswith("C"):
+        suspicion[data["composition"][:, 1]] = tables.SUSPICION_CONTEXT
+        suspicion[0x1161:0x1176] = tables.SUSPICION_CONTEXT
+        suspicion[0x11A8:0x11C3] = tables.SUSPICION_CONTEXT
+        suspicion[np.setdiff1d(data["canonical_from"], data["composition"][:, 2])] = tables.SUSPICION_CHANGES
+    else:
+        suspicion[data["canonical_from"]] = tables.SUSPICION_CHANGES
+        suspicion[0xAC00:0xD7A4] = tables.SUSPICION_CHANGES
+    if "K" in form:
+        suspicion[data["compatible_from"]] = tables.SUSPICION_CHANGES
+    suspicion.flags.writeable = False
+    return suspicion
+
+
+def lowercase_suspicion() -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for lower-casing."""
+    suspicion = np.zeros(_N_CODEPOINTS, dtype=np.uint8)
+    suspicion[load_normalization()["lowercase_from"]] = tables.SUSPICION_CHANGES
+    return suspicion
+
+
+def match_suspicion(automaton: SplitAutomaton) -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for replacing matches: those that a match begins with."""
+    begins = automaton.transitions[automaton.start : automaton.start + automaton.end_class] > 1
+    kinds = np.zeros(256, dtype=np.uint8)
+    kinds[: len(begins)] = begins * tables.SUSPICION_CHANGES
+    pages = automaton.classes.class_of.reshape(-1, 128)
+    return kinds[pages[automaton.classes.page_of]].ravel()
+
+
+def suspicion_tables(codepoints: NDArray[np.uint8], numbers: NDArray[np.int64]) -> SuspicionTables:
+    """Fold one SUSPICION_* for each codepoint into tables."""
+    page_of, class_of = fold_pages(codepoints)
+    numbers = numbers.copy()
+    numbers[tables.SUSPICION_ASCII] = bool(codepoints[:128].any())
+    return SuspicionTables(page_of, class_of, _frozen(numbers))
+
+
+def failure_links(pattern: list[int]) -> NDArray[np.int32]:
+    """For each prefix of `pattern` the length of its longest proper prefix that is also its suffix."""
+    failure = [0] * len(pattern)
+    length = 0
+    for i in range(1, len(pattern)):
+        while length and pattern[i] != pattern[length]:
+            length = failure[length - 1]
+        if pattern[i] == pattern[length]:
+            length += 1
+        failure[i] = length
+    return _frozen(np.array(failure, dtype=np.int32))
+
+
+def codepoint_array(text: str) -> NDArray[np.uint32]:
+    """The codepoints of a string, read-only."""
+    return _frozen(np.array([ord(character) for character in text], dtype=np.uint32))

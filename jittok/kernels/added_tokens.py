@@ -1,0 +1,302 @@
+"""Finding added tokens in text: the longest at the leftmost place, again and again, in linear time.
+
+The automaton is that of Aho and Corasick over the *reversed* tokens, and it reads the text from right to
+left. At each position its state then knows the longest token that starts there, whatever the text and the
+tokens are; a sweep from left to right picks those that do not overlap. Reading forwards instead would have
+to go back after each failed attempt at a longer token, which is quadratic for tokens such as "a" and
+"aaaaaaab".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jittok._jit import helper, kernel
+from jittok.kernels.utf8 import codepoint_at, is_space, start_before
+from jittok.tables import (
+    ADDED_TOKENS_MAX_LENGTH,
+    ADDED_TOKENS_SKIPPING,
+    TOKEN_SINGLE_WORD,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
+)
+
+#: Text is read in windows of at least this many bytes, which bounds the memory for candidates.
+WINDOW = 4096
+
+#: Bytes that the search for the end of a token compares at once.
+BLOCK = 64
+
+#: How many kinds of token endings the search compares at most.
+MAX_ENDINGS = 8
+
+
+@helper
+def _skip_back(data, low, position, endings):
+    """Go left in blocks while none of `endings` ends in the block; `low` bounds the byte before it.
+
+    Unsigned positions and one plain reduction for each ending are what LLVM turns into vector code.
+    """
+    while position - BLOCK > low:
+        base = np.uint64(position - BLOCK)
+        hit = False
+        for e in range(endings.shape[0]):
+            last = endings[e, 0]
+            mask = endings[e, 1]
+            before = endings[e, 2]
+            for k in range(BLOCK):
+                at = base + np.uint64(k)
+                hit = hit | ((data[at] == last) & ((data[at - np.uint64(1)] & mask) == before))
+        if hit:
+            break
+        position -= BLOCK
+    return position
+
+
+@helper
+def _candidates(tables, data, low, middle, high, out, room):
+    """Write every position in [low, middle) where a token starts, with the longest such token.
+
+    Reads [low, high) backwards. Row ``len(out) - 1 - i`` holds the i-th one found, from right to left.
+    Returns how many, or -1 when there are more than `room`.
+    """
+    capacity = out.shape[0]
+    count = 0
+    state = 0
+    position = high
+    seen = high  # the block above this position holds an ending, or was passed byte by byte
+    skipping = tables.endings.shape[0] > 0
+    while position > low:
+        if skipping and state == 0 and position <= seen:
+            position = _skip_back(data, low, position, tables.endings)
+            seen = position - BLOCK
+            if position == low:
+                break
+        position -= 1
+        byte = data[position]
+        while state != 0:
+            first = tables.child_start[state]
+            last = tables.child_start[state + 1]
+            while first < last:  # binary search among the sorted labels
+                half = (first + last) >> 1
+                if tables.labels[half] < byte:
+                    first = half + 1
+                else:
+                    last = half
+            if first < tables.child_start[state + 1] and tables.labels[first] == byte:
+                break
+            state = tables.fallback[state]
+        if state != 0:
+            state = first
+        else:
+            state = tables.root_next[byte]
+        if state != 0 and tables.longest[state] >= 0 and position < middle:
+            if count == room:
+                return -1
+            out[capacity - 1 - count, 1] = position
+            out[capacity - 1 - count, 3] = tables.longest[state]
+            count += 1
+    return count
+
+
+@kernel
+def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
+    """Find the added tokens in segments of text.
+
+    In each segment, tokens are found from left to right, at each place the longest, without overlap. A
+    token with TOKEN_SINGLE_WORD counts only where no word character touches it; TOKEN_STRIP_LEFT and
+    TOKEN_STRIP_RIGHT extend it over white space, on the left not beyond the end of the previous token. Where
+    the white space taken on the right begins another token, that other token is reported too, so rows may
+    overlap; the text that remains is what lies between the end of a row and the start of the next, where that
+    is positive.
+
+    Parameters
+    ----------
+    tables : AddedTokenTables
+    enabled : bool[n_tokens]
+        Which tokens are wanted, in the order they were built from. Where the tables were built with
+        `skipping`, another token that is found is left in the text, and nothing is looked for inside it;
+        otherwise the longest wanted token at each place is taken.
+    data : uint8[n_bytes]
+        Valid UTF-8.
+    starts, ends : int64[n_segments]
+        Segments as byte ranges of `data`, at boundaries of characters.
+    first, last : int
+        Only the segments ``first <= i < last`` are searched.
+    out : int64[capacity, 4]
+        Receives rows (segment, start byte, end byte, token id) in order; its end serves as scratch space.
+
+    Returns
+    -------
+    int
+        The number of rows; or a negative number when `out` is too small: call again with a new array of
+        that many rows (positive). Sizes at least double, so the total cost stays linear.
+
+    Notes
+    -----
+    Time is linear in the bytes of the segments, and with tokens of up to `WINDOW` bytes memory is that of
+    the rows plus at most `WINDOW` candidates. Built without `skipping`, tokens not enabled that begin with
+    each other cost one step for each such prefix. Source: A. Aho, M. Corasick, "Efficient string matching",
+    1975; the rules are those of tokenizers 0.23.3 and tiktoken 0.14.0.
+    """
+    capacity = out.shape[0]
+    count = 0
+    if tables.ids.shape[0] == 0:
+        return 0
+    max_length = tables.numbers[ADDED_TOKENS_MAX_LENGTH]
+    hides = tables.numbers[ADDED_TOKENS_SKIPPING]
+    window = max(WINDOW, max_length)
+    for segment in range(first, last):
+        begin = starts[segment]
+        end = ends[segment]
+        low = begin  # start of the window, and of the next match
+        taken = begin  # end of the previous row
+        space_start = begin  # a run of white space that was measured already
+        space_end = begin
+        while low < end:
+            middle = min(end, low + window)
+            high = min(end, middle + max_length - 1)
+            found = _candidates(tables, data, low, middle, high, out, capacity - count)
+            if found < 0:
+                return -(2 * capacity + WINDOW)
+            for index in range(found):
+                row = capacity - found + index
+                match = out[row, 1]
+                if match < low:
+                    continue
+                token = out[row, 3]
+                if not enabled[token]:
+                    if hides:
+                        low = match + tables.lengths[token]
+                        continue
+                    while token >= 0 and not enabled[token]:
+                        token = tables.shorter[token]
+                    if token < 0:
+                        continue
+                start = match
+                stop = match + tables.lengths[token]
+                low = stop
+                flags = tables.flags[token]
+                if flags & TOKEN_SINGLE_WORD:
+                    touched = False
+                    if start > begin:
+                        codepoint, _ = codepoint_at(data, start_before(data, start), end)
+                        page = np.int64(tables.word_page_of[codepoint >> 7])
+                        touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
+                    if stop < end and not touched:
+                        codepoint, _ = codepoint_at(data, stop, end)
+                        page = np.int64(tables.word_page_of[codepoint >> 7])
+                        touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
+                    if touched:
+                        continue
+                if flags & TOKEN_STRIP_LEFT:
+                    if start < taken:
+                        start = taken
+                    while start > taken:
+                        previous = start_before(data, start)
+                        codepoint, _ = codepoint_at(data, previous, end)
+                        if not is_space(codepoint):
+                            break
+                        start = previous
+                if flags & TOKEN_STRIP_RIGHT:
+                    if not (space_start <= stop <= space_end):
+                        space_start = stop
+                        space_end = stop
+                        while space_end < end:
+                            codepoint, width = codepoint_at(data, space_end, end)
+                            if not is_space(codepoint):
+                                break
+                            space_end += width
+                    stop = space_end
+                if start >= stop:  # its text is all taken already
+                    continue
+                out[count, 0] = segment
+                out[count, 1] = start
+                out[count, 2] = stop
+                out[count, 3] = tables.ids[token]
+                count += 1
+                taken = stop
+            if low < middle:
+                low = middle
+    return count
+
+
+@kernel
+def build_automaton(order, indptr, data, child_start, labels, fallback, longest, current):
+    """Build the automaton of the sorted, distinct, reversed tokens.
+
+    Parameters
+    ----------
+    order : int32[n_tokens]
+        Which token each of the sorted strings is.
+    indptr : int64[n_tokens + 1], data : uint8[n_bytes]
+        The strings, sorted, one after another.
+    child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest : int32[n_bytes + 1]
+        Output, see :class:`AddedTokenTables`.
+    current : int32[2, n_tokens]
+        Scratch: the strings longer than the present depth, and the state of each.
+
+    Returns
+    -------
+    int
+        The number of states. Time is linear in `n_bytes`, times the logarithm of the number of children.
+    """
+    n_active = indptr.shape[0] - 1
+    for i in range(n_active):
+        current[0, i] = i
+        current[1, i] = 0
+    n_states = 1
+    fallback[0] = 0
+    longest[0] = -1
+    child_start[0] = 1
+    depth = 0
+    closed = 0  # states below this one know where their children start
+    while n_active > 0:
+        kept = 0
+        parent = -1
+        label = -1
+        for i in range(n_active):
+            string = current[0, i]
+            byte = np.int64(data[indptr[string] + depth])
+            state = current[1, i]
+            if state != parent or byte != label:
+                while closed < state:
+                    closed += 1
+                    child_start[closed] = n_states
+                parent = state
+                label = byte
+                labels[n_states] = byte
+                longest[n_states] = -1
+                # The fallback: the first state on the parent's chain that has such a child.
+                chain = state
+                fallback[n_states] = 0
+                while chain != 0:
+                    chain = fallback[chain]
+                    first = child_start[chain]
+                    last = child_start[chain + 1]
+                    past = last
+                    while first < last:
+                        half = (first + last) >> 1
+                        if int(labels[half]) < byte:
+                            first = half + 1
+                        else:
+                            last = half
+                    if first < past and int(labels[first]) == byte:
+                        fallback[n_states] = first
+                        break
+                n_states += 1
+            if indptr[string] + depth + 1 == indptr[string + 1]:
+                longest[n_states - 1] = order[string]
+            else:
+                current[0, kept] = string
+                current[1, kept] = n_states - 1
+                kept += 1
+        n_active = kept
+        depth += 1
+    while closed < n_states:
+        closed += 1
+        child_start[closed] = n_states
+    for state in range(1, n_states):
+        if longest[state] < 0:
+            longest[state] = longest[fallback[state]]
+    return n_states

@@ -1,0 +1,43 @@
+"""Which merge makes each token: run once, when tables are built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jittok._jit import kernel
+from jittok.kernels.merge import LAST_MERGE
+from jittok.kernels.words import merge_word
+
+
+@kernel
+def find_last_merges(merges: Any, tokens: Any, scratch: Any, last_merge: Any) -> int:
+    """Merge the bytes of each token alone, and note the last merge if they become the token.
+
+    Parameters
+    ----------
+    merges : MergeTables
+        General tables with all pairs; symbols are token ids.
+    tokens : int64[n]
+        Ids of tokens with at least two units.
+    scratch : MergeScratch
+        With room for the longest token.
+    last_merge : int32[n]
+        Output: number of the merge that makes the token, -1 if merging its bytes does not give it.
+
+    Returns
+    -------
+    int
+        Number of tokens that merging gives.
+    """
+    reached = 0
+    for i in range(tokens.size):
+        token = tokens[i]
+        n = merge_word(
+            merges, merges.token_bytes, merges.token_indptr[token], merges.token_indptr[token + 1], scratch
+        )
+        if n == 1 and scratch.symbols[0] == token:
+            last_merge[i] = scratch.ranks[LAST_MERGE]
+            reached += 1
+        else:
+            last_merge[i] = -1
+    return reached

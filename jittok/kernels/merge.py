@@ -1,0 +1,326 @@
+"""Byte-pair merges of one word: by a linear scan when it is short, by a heap over a linked list when it is long.
+
+Both do the lowest-numbered merge present, leftmost first, until none is left (Sennrich et al. 2016, with ranks).
+See :class:`~jittok.tables.MergeTables` for symbols and merge numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jittok._jit import helper, inlined
+from jittok.kernels.machine import highest_bit, multiply, trailing_zeros
+from jittok.tables import (
+    MERGE_BYTE_FALLBACK,
+    MERGE_FUSE_UNKNOWN,
+    MERGE_RANKED,
+    MERGE_UNIT,
+    MERGE_UNKNOWN,
+    MERGE_VARIANTS,
+)
+
+#: No merge: larger than any merge number.
+NO_MERGE = (1 << 24) - 1
+#: Words of at most this many units are merged by the linear scan.
+SHORT_WORD = 48
+#: A symbol that no pair has.
+NO_SYMBOL = (1 << 20) - 1
+#: In ``merge_ranked``, a merge number and a place of 6 bits share one number.
+PLACE_BITS = 6
+PLACE_MASK = (1 << PLACE_BITS) - 1
+NO_PACKED = NO_MERGE << PLACE_BITS
+#: Place in ``ranks`` where the number of the last merge is left.
+LAST_MERGE = 63
+
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+SECOND_FACTOR = np.uint64(0xC2B2AE3D27D4EB4F)
+PAIR_SHIFT = np.uint64(40)
+ONE = np.uint64(1)
+MERGE_BITS = np.uint64(24)
+MERGE_MASK = np.uint64((1 << 24) - 1)
+HASH_SHIFT = np.uint64(32)
+
+
+@inlined
+def find_merge(slots: Any, left: int, right: int) -> int:
+    """Number of the merge of two symbols, NO_MERGE if there is none.
+
+    Each pair is in one of two places (cuckoo hashing), so there is no loop and no branch to mispredict.
+    """
+    key = np.uint64(left) << np.uint64(20) | np.uint64(right)
+    mask = np.uint64(slots.size - 1)
+    one = slots[(multiply(key, PAIR_FACTOR) >> PAIR_SHIFT) & mask]
+    other = slots[(multiply(key, SECOND_FACTOR) >> PAIR_SHIFT) & mask]
+    number = other & MERGE_MASK if other >> MERGE_BITS == key else MERGE_MASK
+    return np.int64(one & MERGE_MASK if one >> MERGE_BITS == key else number)
+
+
+@helper
+def find_unit(slots: Any, variant: int, unit: int) -> int:
+    """Symbol of a unit (a byte or a codepoint) in one of its forms, -1 if the vocabulary lacks it."""
+    key = np.uint64(variant << 21 | unit)
+    mask = np.uint64(slots.size - 1)
+    at = (multiply(key, PAIR_FACTOR) >> HASH_SHIFT) & mask
+    while True:
+        slot = slots[at]
+        if slot >> np.uint64(32) == key:
+            return np.int64(slot & np.uint64(0xFFFFFFFF))
+        if slot == EMPTY:
+            return -1
+        at = (at + np.uint64(1)) & mask
+
+
+@helper
+def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, lengths: Any) -> int:
+    """Initial symbols of the word in bytes [first, end), and how many bytes each stands for; returns their number.
+
+    At most one symbol for each byte. Units that the vocabulary lacks become byte tokens, the unknown token, or
+    nothing, in tokenizers' order: an unknown token is held back until the next known unit.
+    """
+    if merges.numbers[MERGE_RANKED]:
+        for i in range(end - first):
+            symbols[i] = data[first + i]
+            lengths[i] = 1
+        return end - first
+    n = np.int64(0)
+    held = np.int64(0)  # bytes of the unknown token held back
+    unknown = merges.numbers[MERGE_UNKNOWN]
+    variants = merges.numbers[MERGE_VARIANTS]
+    at = first
+    while at < end:
+        unit = np.int64(data[at])
+        length = np.int64(1)
+        if merges.numbers[MERGE_UNIT] and unit >= 0x80:
+            if unit < 0xE0:
+                unit = (unit & 31) << 6 | (np.int64(data[at + 1]) & 63)
+                length = np.int64(2)
+            elif unit < 0xF0:
+                unit = (unit & 15) << 12 | (np.int64(data[at + 1]) & 63) << 6 | (np.int64(data[at + 2]) & 63)
+                length = np.int64(3)
+            else:
+                unit = (unit & 7) << 18 | (np.int64(data[at + 1]) & 63) << 12
+                unit |= (np.int64(data[at + 2]) & 63) << 6 | (np.int64(data[at + 3]) & 63)
+                length = np.int64(4)
+        variant = variants & ((1 if at > first else 0) | (2 if at + length == end else 0))
+        symbol = find_unit(merges.unit_slots, variant, unit)
+        if symbol >= 0:
+            if held > 0:
+                symbols[n] = unknown
+                lengths[n] = held
+                n += 1
+                held = np.int64(0)
+            symbols[n] = symbol
+            lengths[n] = length
+            n += 1
+        else:
+            found = False
+            if merges.numbers[MERGE_BYTE_FALLBACK]:
+                found = True
+                for i in range(length):
+                    found = found and merges.fallback_symbol[data[at + i]] >= 0
+                if found:
+                    for i in range(length):
+                        symbols[n] = merges.fallback_symbol[data[at + i]]
+                        lengths[n] = 1
+                        n += 1
+            if not found and unknown >= 0:
+                if held > 0 and not merges.numbers[MERGE_FUSE_UNKNOWN]:
+                    symbols[n] = unknown
+                    lengths[n] = held
+                    n += 1
+                    held = np.int64(0)
+                held += length
+        at += length
+    if held > 0:
+        symbols[n] = unknown
+        lengths[n] = held
+        n += 1
+    return n
+
+
+@inlined
+def merge_ranked(
+    text: Any, first: int, n: int, byte_pair: Any, pair_slots: Any, symbols: Any, packed: Any, ids: Any, tokens: Any
+) -> int:
+    """Merge a word of at most SHORT_WORD bytes by ranked tables; writes its ids and returns their number.
+
+    Merged symbols are not moved: a bit mask says which places still hold one, with a sentinel at either end.
+    ``packed`` is the merge at each place, ``number << PLACE_BITS | place``, so that the least is the next merge,
+    leftmost first. Cost n for each merge, and two look-ups.
+    """
+    symbols[0] = NO_SYMBOL
+    packed[0] = NO_PACKED
+    byte = np.int64(text[np.uint64(first)])
+    symbols[1] = byte
+    for i in range(1, n):
+        following = np.int64(text[np.uint64(first + i)])
+        symbols[np.uint64(i + 1)] = following
+        packed[np.uint64(i)] = np.int64(byte_pair[np.uint64(byte | following << 8)]) << PLACE_BITS | i
+        byte = following
+    symbols[np.uint64(n + 1)] = NO_SYMBOL
+    alive = (ONE << np.uint64(n + 2)) - ONE
+    while True:
+        least = np.int64(NO_PACKED)
+        for i in range(1, n):
+            value = np.int64(packed[np.uint64(i)])
+            least = value if value < least else least
+        if least == NO_PACKED:
+            break
+        at = np.uint64(least & PLACE_MASK)
+        symbol = (least >> PLACE_BITS) + 256
+        above = (alive >> at >> ONE) << at << ONE
+        right = np.uint64(trailing_zeros(above))
+        above &= above - ONE
+        alive ^= ONE << right
+        beyond = np.uint64(trailing_zeros(above))
+        before = np.uint64(highest_bit(alive & ((ONE << at) - ONE)))
+        symbols[at] = symbol
+        packed[right] = NO_PACKED
+        packed[at] = find_merge(pair_slots, symbol, np.int64(symbols[beyond])) << PLACE_BITS | np.int64(at)
+        packed[before] = find_merge(pair_slots, np.int64(symbols[before]), symbol) << PLACE_BITS | np.int64(before)
+        packed[0] = NO_PACKED
+    alive &= (ONE << np.uint64(n + 1)) - np.uint64(2)
+    count = np.int64(0)
+    while alive != 0:
+        ids[np.uint64(count)] = tokens[np.uint64(symbols[np.uint64(trailing_zeros(alive))])]
+        alive &= alive - ONE
+        count += 1
+    return count
+
+
+@helper
+def merge_short(merges: Any, n: int, symbols: Any, lengths: Any, ranks: Any) -> int:
+    """Merge `n` symbols in place by scanning for the lowest merge; returns how many are left. Cost n squared.
+
+    ``ranks[LAST_MERGE]`` is the number of the last merge made.
+    """
+    slots = merges.pair_slots
+    for i in range(n - 1):
+        ranks[i] = find_merge(slots, symbols[i], symbols[i + 1])
+    while n > 1:
+        best = NO_MERGE
+        at = 0
+        for i in range(n - 1):
+            if ranks[i] < best:
+                best = ranks[i]
+                at = i
+        if best == NO_MERGE:
+            break
+        symbol = merges.merge_result[best]
+        ranks[LAST_MERGE] = best
+        symbols[at] = symbol
+        lengths[at] += lengths[at + 1]
+        n -= 1
+        for i in range(at + 1, n):
+            symbols[i] = symbols[i + 1]
+            lengths[i] = lengths[i + 1]
+            ranks[i] = ranks[i + 1]
+        if at + 1 < n:
+            ranks[at] = find_merge(slots, symbol, symbols[at + 1])
+        if at > 0:
+            ranks[at - 1] = find_merge(slots, symbols[at - 1], symbol)
+    return n
+
+
+@helper
+def sift_down(heap: Any, at: int, size: int, value: int) -> int:
+    """Put `value` into a min-heap of `size` at or below the free place `at`."""
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= value:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = value
+    return at
+
+
+@helper
+def merge_long(merges: Any, n: int, scratch: Any) -> int:
+    """Merge `n` symbols in place with a heap of (merge number, place); returns how many are left.
+
+    Cost n log n. ``scratch.heap`` holds at least ``n + n // 2 + 8`` entries: each is ``merge number << 32 | place``,
+    and stale entries are thrown out when it is full. ``scratch.ranks[LAST_MERGE]`` is the last merge made.
+    """
+    symbols = scratch.symbols
+    lengths = scratch.lengths
+    previous = scratch.previous
+    following = scratch.following
+    heap = scratch.heap
+    slots = merges.pair_slots
+    size = np.int64(0)
+    for i in range(n):
+        previous[i] = i - 1
+        following[i] = i + 1
+        if i + 1 < n:
+            number = np.int64(find_merge(slots, symbols[i], symbols[i + 1]))
+            if number != NO_MERGE:
+                heap[size] = number << 32 | i
+                size += 1
+    for i in range(size // 2 - 1, -1, -1):
+        sift_down(heap, i, size, heap[i])
+    capacity = n + n // 2 + 8
+    while size > 0:
+        top = heap[0]
+        size -= 1
+        if size > 0:
+            sift_down(heap, 0, size, heap[size])
+        at = top & 0xFFFFFFFF
+        number = top >> 32
+        # An entry is stale if its place is gone, or its pair is another now.
+        if symbols[at] < 0:
+            continue
+        right = following[at]
+        if right >= n or find_merge(slots, symbols[at], symbols[right]) != number:
+            continue
+        symbols[at] = merges.merge_result[number]
+        scratch.ranks[LAST_MERGE] = number
+        lengths[at] += lengths[right]
+        symbols[right] = -1
+        beyond = following[right]
+        following[at] = beyond
+        if beyond < n:
+            previous[beyond] = at
+        if size + 2 > capacity:
+            kept = np.int64(0)
+            for i in range(size):
+                place = heap[i] & 0xFFFFFFFF
+                if symbols[place] >= 0 and following[place] < n:
+                    if find_merge(slots, symbols[place], symbols[following[place]]) == heap[i] >> 32:
+                        heap[kept] = heap[i]
+                        kept += 1
+            size = kept
+            for i in range(size // 2 - 1, -1, -1):
+                sift_down(heap, i, size, heap[i])
+        for side in range(2):
+            place = np.int64(at) if side else np.int64(previous[at])
+            if place < 0 or following[place] >= n:
+                continue
+            number = np.int64(find_merge(slots, symbols[place], symbols[following[place]]))
+            if number == NO_MERGE:
+                continue
+            value = number << 32 | place
+            child = size
+            size += 1
+            while child > 0:
+                parent = (child - 1) >> 1
+                if heap[parent] <= value:
+                    break
+                heap[child] = heap[parent]
+                child = parent
+            heap[child] = value
+    left = np.int64(0)
+    i = np.int64(0)
+    while i < n:
+        symbols[left] = symbols[i]
+        lengths[left] = lengths[i]
+        left += 1
+        i = following[i]
+    return left

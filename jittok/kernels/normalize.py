@@ -1,0 +1,623 @@
+"""Rewriting text: normalization forms, lower case, replacement, and white space at the ends.
+
+Segments are decoded once to codepoints (:func:`decode_segments`), each step reads one :class:`AlignedText`
+and writes another, and the last one is encoded (:func:`encode_text`). With every codepoint goes where it
+comes from: a range of codepoints of the segment as it was given. Both ends of these ranges never decrease
+along a segment, so the source of a stretch of text is from its first codepoint's start to its last one's end.
+
+A step returns the number of codepoints it wrote, or, when the output has no room, a negative number: minus
+the capacity to try next.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import helper, kernel
+from jittok.kernels.machine import low_bits, trailing_zeros
+from jittok.kernels.utf8 import codepoint_at, is_space, start_before
+from jittok.tables import (
+    SUBSTITUTION_COMPOSES,
+    SUBSTITUTION_EXPANDS,
+    SUBSTITUTION_HANGUL,
+    SUBSTITUTION_REORDERS,
+    SUBSTITUTION_SECOND,
+    SUSPICION_ALWAYS,
+    SUSPICION_ASCII,
+    SUSPICION_CHANGES,
+    SUSPICION_NONE,
+    SUSPICION_PREFIX,
+    SUSPICION_PREFIX_2,
+    SUSPICION_STRIP_LEFT,
+    SUSPICION_STRIP_RIGHT,
+)
+
+CODEPOINT_MASK = 0x1FFFFF
+CLASS_SHIFT = 21
+CLASS_MASK = 0xFF
+#: Bit of a packed codepoint that is not the first of its expansion.
+ADDED = 1 << 29
+
+#: Runs of combining marks up to this length are sorted by insertion, longer ones by counting.
+SHORT_RUN = 32
+
+
+class AlignedText(NamedTuple):
+    """Segments of text as codepoints, with the place each comes from."""
+
+    codepoints: NDArray[np.uint32]  # all segments one after another; may have room after the last
+    indptr: NDArray[np.int64]  # [n_segments + 1]
+    source_start: NDArray[np.int32]  # as codepoints, relative to the segment as given; [0] when not wanted
+    source_end: NDArray[np.int32]
+
+
+@kernel
+def may_change(suspicion, forms, data, starts, ends, first, last, out):
+    """Say which segments the steps may change; quick, and never wrong about one that they do change.
+
+    Parameters
+    ----------
+    suspicion : SuspicionTables
+    forms : SubstitutionTables
+        Of the normalization form that SUSPICION_CONTEXT is about.
+    data : uint8[n_bytes]
+        Valid UTF-8.
+    starts, ends : int64[n_segments]
+    first, last : int
+        Only the segments ``first <= i < last`` are looked at.
+    out : bool[n_segments]
+
+    Returns
+    -------
+    int
+        How many may change. Linear, 64 bytes at a time where the text is ASCII and ASCII never changes.
+    """
+    numbers = suspicion.numbers
+    ascii_changes = numbers[SUSPICION_ASCII] != 0
+    composes = forms.numbers[SUBSTITUTION_COMPOSES] != 0
+    n_pairs = forms.pairs.shape[0]
+    count = 0
+    for segment in range(first, last):
+        begin = starts[segment]
+        end = ends[segment]
+        changes = False
+        if begin < end:
+            changes = numbers[SUSPICION_ALWAYS] != 0
+            codepoint, _ = codepoint_at(data, begin, end)
+            changes |= numbers[SUSPICION_PREFIX] >= 0 and codepoint != numbers[SUSPICION_PREFIX]
+            changes |= numbers[SUSPICION_PREFIX_2] >= 0 and codepoint != numbers[SUSPICION_PREFIX_2]
+            changes |= numbers[SUSPICION_STRIP_LEFT] != 0 and is_space(codepoint)
+            if numbers[SUSPICION_STRIP_RIGHT]:
+                codepoint, _ = codepoint_at(data, start_before(data, end), end)
+                changes |= is_space(codepoint)
+        position = begin
+        starter = -1  # the last codepoint of combining class 0
+        last_class = 0
+        while position < end and not changes:
+            if not ascii_changes and np.int64(data[position]) < 0x80:
+                if position + 64 <= end:
+                    skip = trailing_zeros(low_bits(data, position, 7))
+                else:
+                    skip = 1
+                position += skip
+                starter = np.int64(data[position - 1])
+                last_class = 0
+                continue
+            codepoint, width = codepoint_at(data, position, end)
+            position += width
+            page = np.int64(suspicion.page_of[codepoint >> 7])
+            kind = suspicion.class_of[(page << 7) | (codepoint & 127)]
+            if kind == SUSPICION_NONE:
+                starter = codepoint
+                last_class = 0
+                continue
+            if kind == SUSPICION_CHANGES:
+                changes = True
+                break
+            page = np.int64(forms.page_of[codepoint >> 7])
+            number = np.int64(forms.class_of[(page << 7) | (codepoint & 127)])
+            combining = np.int64(forms.combining[number])
+            if combining and combining < last_class:
+                changes = True  # not in canonical order
+            elif composes and starter >= 0 and forms.flags[number] & SUBSTITUTION_SECOND:
+                page = np.int64(forms.page_of[starter >> 7])
+                before = np.int64(forms.class_of[(page << 7) | (starter & 127)])
+                if forms.flags[before] & SUBSTITUTION_EXPANDS or 0xAC00 <= starter < 0xD7A4:
+                    changes = True  # its parts may compose in another way
+                elif 0x1100 <= starter < 0x1113 and 0x1161 <= codepoint < 0x1176:
+                    changes = True
+                else:
+                    key = (starter << 21) | codepoint
+                    low = 0
+                    high = n_pairs
+                    while low < high:
+                        half = (low + high) >> 1
+                        if forms.pairs[half] < key:
+                            low = half + 1
+                        else:
+                            high = half
+                    changes = low < n_pairs and forms.pairs[low] == key
+            last_class = combining
+            if combining == 0:
+                starter = codepoint
+        out[segment] = changes
+        count += changes
+    return count
+
+
+@kernel
+def decode_segments(data, starts, ends, out):
+    """Decode segments of valid UTF-8.
+
+    Parameters
+    ----------
+    data : uint8[n_bytes]
+    starts, ends : int64[n_segments]
+    out : AlignedText
+        With room for as many codepoints as the segments have bytes.
+
+    Returns
+    -------
+    int
+        The number of codepoints.
+    """
+    aligned = out.source_start.shape[0] > 0
+    count = 0
+    out.indptr[0] = 0
+    for segment in range(starts.shape[0]):
+        position = starts[segment]
+        end = ends[segment]
+        first = count
+        while position < end:
+            lead = np.int64(data[position])
+            if lead < 0x80:
+                out.codepoints[count] = lead
+                position += 1
+            else:
+                codepoint, width = codepoint_at(data, position, end)
+                out.codepoints[count] = codepoint
+                position += width
+            count += 1
+        if aligned:
+            for i in range(first, count):
+                out.source_start[i] = i - first
+                out.source_end[i] = i - first + 1
+        out.indptr[segment + 1] = count
+    return count
+
+
+@kernel
+def encode_text(text, data, starts, ends):
+    """Encode to UTF-8.
+
+    Parameters
+    ----------
+    text : AlignedText
+    data : uint8[at least 4 * n_codepoints]
+        Output.
+    starts, ends : int64[n_segments]
+        Output: segments one after another.
+
+    Returns
+    -------
+    int
+        The number of bytes.
+    """
+    position = 0
+    for segment in range(starts.shape[0]):
+        starts[segment] = position
+        for i in range(text.indptr[segment], text.indptr[segment + 1]):
+            codepoint = np.int64(text.codepoints[i])
+            if codepoint < 0x80:
+                data[position] = codepoint
+                position += 1
+            elif codepoint < 0x800:
+                data[position] = 0xC0 | (codepoint >> 6)
+                data[position + 1] = 0x80 | (codepoint & 0x3F)
+                position += 2
+            elif codepoint < 0x10000:
+                data[position] = 0xE0 | (codepoint >> 12)
+                data[position + 1] = 0x80 | ((codepoint >> 6) & 0x3F)
+                data[position + 2] = 0x80 | (codepoint & 0x3F)
+                position += 3
+            else:
+                data[position] = 0xF0 | (codepoint >> 18)
+                data[position + 1] = 0x80 | ((codepoint >> 12) & 0x3F)
+                data[position + 2] = 0x80 | ((codepoint >> 6) & 0x3F)
+                data[position + 3] = 0x80 | (codepoint & 0x3F)
+                position += 4
+        ends[segment] = position
+    return position
+
+
+@helper
+def _sort_marks(packed, first, last, scratch, counts):
+    """Sort the packed codepoints [first, last) by combining class, stably, in linear time."""
+    ordered = True
+    for i in range(first + 1, last):
+        ordered &= ((np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK) >= (
+            (np.int64(packed[i - 1]) >> CLASS_SHIFT) & CLASS_MASK
+        )
+    if ordered:
+        return
+    if last - first <= SHORT_RUN:
+        for i in range(first + 1, last):
+            value = packed[i]
+            key = (np.int64(value) >> CLASS_SHIFT) & CLASS_MASK
+            j = i
+            while j > first and ((np.int64(packed[j - 1]) >> CLASS_SHIFT) & CLASS_MASK) > key:
+                packed[j] = packed[j - 1]
+                j -= 1
+            packed[j] = value
+        return
+    for key in range(256):
+        counts[key] = 0
+    for i in range(first, last):
+        counts[(np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK] += 1
+    place = 0
+    for key in range(256):
+        size = counts[key]
+        counts[key] = place
+        place += size
+    for i in range(first, last):
+        key = (np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK
+        scratch[counts[key]] = packed[i]
+        counts[key] += 1
+    for i in range(first, last):
+        packed[i] = scratch[i - first]
+
+
+@helper
+def _compose(tables, first, second):
+    """The codepoint that two neighbours compose to, or -1."""
+    if 0x1100 <= first < 0x1113 and 0x1161 <= second < 0x1176:
+        return 0xAC00 + ((first - 0x1100) * 21 + (second - 0x1161)) * 28
+    if 0xAC00 <= first < 0xD7A4 and 0x11A8 <= second < 0x11C3 and (first - 0xAC00) % 28 == 0:
+        return first + (second - 0x11A7)
+    key = (first << 21) | second
+    low = 0
+    high = tables.pairs.shape[0]
+    while low < high:
+        half = (low + high) >> 1
+        if tables.pairs[half] < key:
+            low = half + 1
+        else:
+            high = half
+    if low < tables.pairs.shape[0] and tables.pairs[low] == key:
+        return np.int64(tables.composed[low])
+    return -1
+
+
+@helper
+def _compose_segment(tables, out, first, last, aligned):
+    """Compose the packed, ordered codepoints [first, last) in place; returns the new end."""
+    written = first
+    starter = -1  # where the codepoint is that others may compose with
+    last_class = 0  # of what stands between it and the present one; 0: nothing
+    grown = False  # the starter's source reaches further than that of a mark after it
+    for i in range(first, last):
+        packed = np.int64(out.codepoints[i])
+        codepoint = packed & CODEPOINT_MASK
+        combining = (packed >> CLASS_SHIFT) & CLASS_MASK
+        if codepoint >= 0x300 and starter >= 0 and last_class < max(combining, 1):
+            page = np.int64(tables.page_of[codepoint >> 7])
+            if tables.flags[np.int64(tables.class_of[(page << 7) | (codepoint & 127)])] & SUBSTITUTION_SECOND:
+                composed = _compose(tables, np.int64(out.codepoints[starter]), codepoint)
+                if composed >= 0:
+                    out.codepoints[starter] = composed
+                    if aligned:
+                        grown = grown or written > starter + 1
+                        out.source_end[starter] = max(out.source_end[starter], out.source_end[i])
+                    continue
+        if combining == 0:
+            if grown:
+                for k in range(starter + 1, written):
+                    out.source_end[k] = max(out.source_end[k], out.source_end[starter])
+                grown = False
+            starter = written
+        last_class = combining
+        out.codepoints[written] = codepoint
+        if aligned:
+            out.source_start[written] = out.source_start[i]
+            out.source_end[written] = out.source_end[i]
+        written += 1
+    if grown:
+        for k in range(starter + 1, written):
+            out.source_end[k] = max(out.source_end[k], out.source_end[starter])
+    return written
+
+
+@kernel
+def substitute(tables, text, out, scratch, counts):
+    """Apply a normalization form or lower case.
+
+    Parameters
+    ----------
+    tables : SubstitutionTables
+    text, out : AlignedText
+    scratch : uint32[capacity of out]
+        Used for long runs of combining marks only.
+    counts : int64[256]
+        Scratch.
+
+    Returns
+    -------
+    int
+        Codepoints written, or minus the capacity to try next. Linear for every text.
+
+    Notes
+    -----
+    Source: Unicode Standard Annex 15; tables of Unicode 9.0. Where codepoints are taken apart or change
+    places, the k-th that stands for a new source is given the k-th source, as tokenizers does. A composed
+    codepoint comes from all of its parts, which tokenizers gets wrong.
+    """
+    aligned = text.source_start.shape[0] > 0
+    capacity = out.codepoints.shape[0]
+    hangul = tables.numbers[SUBSTITUTION_HANGUL] != 0
+    reorders = tables.numbers[SUBSTITUTION_REORDERS] != 0
+    composes = tables.numbers[SUBSTITUTION_COMPOSES] != 0
+    written = 0
+    out.indptr[0] = 0
+    for segment in range(text.indptr.shape[0] - 1):
+        first = written
+        run = first  # where the present run of combining marks begins
+        marks = False
+        for i in range(text.indptr[segment], text.indptr[segment + 1]):
+            if written + 3 > capacity:
+                return -(2 * capacity + 64)
+            codepoint = np.int64(text.codepoints[i])
+            page = np.int64(tables.page_of[codepoint >> 7])
+            number = np.int64(tables.class_of[(page << 7) | (codepoint & 127)])
+            begin = written
+            if number == 0:
+                if hangul and 0xAC00 <= codepoint < 0xD7A4:
+                    syllable = codepoint - 0xAC00
+                    out.codepoints[written] = 0x1100 + syllable // 588
+                    out.codepoints[written + 1] = (0x1161 + syllable % 588 // 28) | ADDED
+                    written += 2
+                    if syllable % 28:
+                        out.codepoints[written] = (0x11A7 + syllable % 28) | ADDED
+                        written += 1
+                else:
+                    out.codepoints[written] = codepoint
+                    written += 1
+            elif tables.flags[number] & SUBSTITUTION_EXPANDS:
+                lower = tables.expansion_indptr[number]
+                upper = tables.expansion_indptr[number + 1]
+                if written + upper - lower > capacity:
+                    return -(2 * capacity + 64)
+                for k in range(lower, upper):
+                    out.codepoints[written] = np.int64(tables.expansion[k]) | (ADDED if k > lower else 0)
+                    written += 1
+            else:
+                out.codepoints[written] = codepoint | (np.int64(tables.combining[number]) << CLASS_SHIFT)
+                written += 1
+            if reorders:
+                for k in range(begin, written):
+                    if (np.int64(out.codepoints[k]) >> CLASS_SHIFT) & CLASS_MASK:
+                        marks = True
+                    else:
+                        if marks:
+                            _sort_marks(out.codepoints, run, k, scratch, counts)
+                            marks = False
+                        run = k + 1
+        if marks:
+            _sort_marks(out.codepoints, run, written, scratch, counts)
+        if aligned:
+            source = text.indptr[segment]
+            for k in range(first, written):
+                if np.int64(out.codepoints[k]) & ADDED:
+                    out.source_start[k] = text.source_start[source - 1]
+                    out.source_end[k] = text.source_end[source - 1]
+                else:
+                    out.source_start[k] = text.source_start[source]
+                    out.source_end[k] = text.source_end[source]
+                    source += 1
+        if composes:
+            written = _compose_segment(tables, out, first, written, aligned)
+        else:
+            for k in range(first, written):
+                out.codepoints[k] = np.int64(out.codepoints[k]) & CODEPOINT_MASK
+        out.indptr[segment + 1] = written
+    return written
+
+
+@kernel
+def replace_literal(pattern, failure, content, text, out):
+    """Replace every occurrence of a string, leftmost first, without overlap.
+
+    Parameters
+    ----------
+    pattern : uint32[m]
+        Without codepoints, it is found before each codepoint and at the end.
+    failure : int32[m]
+        For each prefix of `pattern` the length of its longest proper prefix that is also its suffix.
+    content : uint32[k]
+    text, out : AlignedText
+
+    Returns
+    -------
+    int
+        Codepoints written, or minus the capacity to try next.
+
+    Notes
+    -----
+    Linear: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. The replacement comes from the last
+    codepoint of what it replaces, as tokenizers has it.
+    """
+    aligned = text.source_start.shape[0] > 0
+    capacity = out.codepoints.shape[0]
+    length = pattern.shape[0]
+    size = content.shape[0]
+    written = 0
+    out.indptr[0] = 0
+    for segment in range(text.indptr.shape[0] - 1):
+        first = text.indptr[segment]
+        last = text.indptr[segment + 1]
+        matched = 0
+        for i in range(first, last + 1):
+            if written + size + 1 > capacity:
+                return -(2 * capacity + size + 64)
+            if length == 0:
+                if first < last:
+                    for k in range(size):
+                        out.codepoints[written] = content[k]
+                        if aligned:
+                            out.source_start[written] = text.source_start[i - 1] if i > first else 0
+                            out.source_end[written] = text.source_end[i - 1] if i > first else 0
+                        written += 1
+            if i == last:
+                break
+            out.codepoints[written] = text.codepoints[i]
+            if aligned:
+                out.source_start[written] = text.source_start[i]
+                out.source_end[written] = text.source_end[i]
+            written += 1
+            if length == 0:
+                continue
+            while matched > 0 and pattern[matched] != text.codepoints[i]:
+                matched = failure[matched - 1]
+            if pattern[matched] == text.codepoints[i]:
+                matched += 1
+            if matched == length:
+                matched = 0
+                written -= length
+                for k in range(size):
+                    out.codepoints[written] = content[k]
+                    if aligned:
+                        out.source_start[written] = text.source_start[i]
+                        out.source_end[written] = text.source_end[i]
+                    written += 1
+        out.indptr[segment + 1] = written
+    return written
+
+
+@kernel
+def replace_matches(automaton, content, text, out):
+    """Replace every match of a regular expression, leftmost first, without overlap.
+
+    Parameters
+    ----------
+    automaton : SplitAutomaton
+    content : uint32[k]
+    text, out : AlignedText
+
+    Returns
+    -------
+    int
+        Codepoints written, or minus the capacity to try next.
+
+    Notes
+    -----
+    A match without codepoints counts unless the match before it ends there. The cost is that of the attempts:
+    linear for patterns that fail after a bounded number of codepoints or only fail at the first. Sources are
+    as in :func:`replace_literal`.
+    """
+    aligned = text.source_start.shape[0] > 0
+    capacity = out.codepoints.shape[0]
+    size = content.shape[0]
+    page_of = automaton.classes.page_of
+    class_of = automaton.classes.class_of
+    written = 0
+    out.indptr[0] = 0
+    for segment in range(text.indptr.shape[0] - 1):
+        first = text.indptr[segment]
+        last = text.indptr[segment + 1]
+        position = first
+        match_end = -1  # of the match before
+        while position <= last and first < last:
+            if written + size + 1 > capacity:
+                return -(2 * capacity + size + 64)
+            best = -1
+            state = automaton.start
+            i = position
+            while True:
+                if i < last:
+                    codepoint = np.int64(text.codepoints[i])
+                    number = np.int64(class_of[(np.int64(page_of[codepoint >> 7]) << 7) | (codepoint & 127)])
+                else:
+                    number = automaton.end_class
+                entry = np.int64(automaton.transitions[state + number])
+                if entry & 1:
+                    best = i
+                state = entry >> 1
+                if state == 0 or i == last:
+                    break
+                i += 1
+            if best >= 0 and (best > position or best != match_end):
+                for k in range(size):
+                    out.codepoints[written] = content[k]
+                    if aligned:
+                        out.source_start[written] = text.source_start[best - 1] if best > first else 0
+                        out.source_end[written] = text.source_end[best - 1] if best > first else 0
+                    written += 1
+                match_end = best
+                if best > position:
+                    position = best
+                    continue
+            if position < last:
+                out.codepoints[written] = text.codepoints[position]
+                if aligned:
+                    out.source_start[written] = text.source_start[position]
+                    out.source_end[written] = text.source_end[position]
+                written += 1
+            position += 1
+        out.indptr[segment + 1] = written
+    return written
+
+
+@kernel
+def edit_ends(strip_left, strip_right, prefix, unless, at_start, text, out):
+    """Remove white space at the ends of each segment, then put `prefix` before what is not empty.
+
+    Parameters
+    ----------
+    strip_left, strip_right : int
+        1: remove.
+    prefix : uint32[k]
+    unless : int
+        Segments that begin with this codepoint get no prefix; -1: no such codepoint.
+    at_start : bool[n_segments]
+        Segments without it get no prefix.
+    text, out : AlignedText
+
+    Returns
+    -------
+    int
+        Codepoints written, or minus the capacity to try next. The prefix comes from where the first codepoint
+        comes from, as tokenizers has it.
+    """
+    aligned = text.source_start.shape[0] > 0
+    capacity = out.codepoints.shape[0]
+    size = prefix.shape[0]
+    written = 0
+    out.indptr[0] = 0
+    for segment in range(text.indptr.shape[0] - 1):
+        first = text.indptr[segment]
+        last = text.indptr[segment + 1]
+        if strip_left:
+            while first < last and is_space(np.int64(text.codepoints[first])):
+                first += 1
+        if strip_right:
+            while first < last and is_space(np.int64(text.codepoints[last - 1])):
+                last -= 1
+        if written + size + last - first > capacity:
+            return -(2 * capacity + size + last - first)
+        if first < last and at_start[segment] and np.int64(text.codepoints[first]) != unless:
+            for k in range(size):
+                out.codepoints[written] = prefix[k]
+                if aligned:
+                    out.source_start[written] = text.source_start[first]
+                    out.source_end[written] = text.source_end[first]
+                written += 1
+        for i in range(first, last):
+            out.codepoints[written] = text.codepoints[i]
+            if aligned:
+                out.source_start[written] = text.source_start[i]
+                out.source_end[written] = text.source_end[i]
+            written += 1
+        out.indptr[segment + 1] = written
+    return written

@@ -1,0 +1,530 @@
+"""Pre-tokens to token ids through a bounded cache, a chunk at a time.
+
+Each step is a loop of its own over arrays that stay in the first-level cache: make keys and ask for their cache
+lines, compare keys, resolve what was not found, write ids. A pre-token of at most 15 bytes is a key of 16 bytes (its
+bytes and its length) in an open-addressing table of 32-byte slots; longer ones go to a second table by a 64-bit
+hash, with their bytes kept to compare. A chunk never starts with a table more than half full, so a probe ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import helper, inlined, kernel
+from jittok.kernels.machine import load64, multiply, prefetch, store_pair
+from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.split import (
+    CHUNK,
+    COMPLETE,
+    PIECES,
+    POSITION,
+    SEGMENT,
+    WORDS,
+    load_chunk,
+    pre_token_end,
+    split_chunk,
+)
+from jittok.tables import MERGE_DIRECT, MERGE_RANKED
+
+#: Bytes of a pre-token that fit a key.
+KEY_BYTES = 15
+#: Words of a slot: two for the key, two for up to four ids and their number.
+SLOT_WORDS = 4
+#: In the number's place: the ids are in the arena, not in the slot.
+IN_ARENA = 255
+COUNT_SHIFT = np.uint64(56)
+VALUE_MASK = np.uint64((1 << 56) - 1)
+ARENA_SHIFT = np.uint64(40)
+ARENA_MASK = np.uint64((1 << 40) - 1)
+FACTOR_LOW = np.uint64(0x9E3779B97F4A7C15)
+FACTOR_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
+FACTOR_MIX = np.uint64(0xD6E8FEB86659FD93)
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+#: Most bytes that one chunk can add to the arena, or to the kept bytes of long words.
+CHUNK_BYTES = 4 * CHUNK + 80
+
+#: Positions in ``WordCache.counters``.
+USED = 0
+ARENA_USED = 1
+LONG_USED = 2
+KEPT_USED = 3
+MISSES = 4
+RESETS = 5
+
+#: Positions in ``Chunk.state`` (continued from kernels.split).
+WRITTEN = 8  # ids written so far
+NEEDED = 9  # scratch units that a long pre-token needs
+WORD_NUMBER = 10  # number of the next pre-token inside its segment
+
+#: What ``encode_segments`` returns.
+DONE = 0
+MORE_SCRATCH = 1
+
+
+class WordCache(NamedTuple):
+    """The pre-tokens that one worker has seen, and their ids."""
+
+    slots: NDArray[np.uint64]  # [SLOT_WORDS * 2**k] key low, key high | length << 56, value, value
+    long_slots: NDArray[np.uint64]  # [4 * 2**k] hash | 1, kept offset | length << 40, arena offset | count << 40, 0
+    arena: NDArray[np.int32]  # ids of words with more than four
+    kept: NDArray[np.uint8]  # bytes of long words, for comparison
+    counters: NDArray[np.int64]  # [8]
+
+
+class MergeScratch(NamedTuple):
+    """Scratch arrays for merging one word, and for the words of a chunk."""
+
+    symbols: NDArray[np.int32]  # [capacity]
+    lengths: NDArray[np.int32]  # [capacity] bytes of each symbol
+    ranks: NDArray[np.int32]  # [64]
+    previous: NDArray[np.int32]  # [capacity]
+    following: NDArray[np.int32]  # [capacity]
+    heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
+    key_low: NDArray[np.uint64]  # [CHUNK + 80]
+    key_high: NDArray[np.uint64]  # [CHUNK + 80]
+    key_slot: NDArray[np.uint64]  # [CHUNK + 80]
+    missed: NDArray[np.int32]  # [CHUNK + 80]
+    low_mask: NDArray[np.uint64]  # [16] by length
+    high_mask: NDArray[np.uint64]  # [16]
+    high_tag: NDArray[np.uint64]  # [16]
+
+
+def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
+    """Allocate an empty cache of ``2**slot_bits`` short and ``2**long_bits`` long pre-tokens."""
+    return WordCache(
+        slots=np.zeros(SLOT_WORDS << slot_bits, np.uint64),
+        long_slots=np.zeros(4 << long_bits, np.uint64),
+        arena=np.zeros(arena + CHUNK_BYTES, np.int32),
+        kept=np.zeros(kept + CHUNK_BYTES, np.uint8),
+        counters=np.zeros(8, np.int64),
+    )
+
+
+def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
+    """Allocate scratch for words of up to `capacity` units."""
+    n = np.arange(16)
+    return MergeScratch(
+        symbols=np.zeros(capacity, np.int32),
+        lengths=np.zeros(capacity, np.int32),
+        ranks=np.zeros(64, np.int32),
+        previous=np.zeros(capacity, np.int32),
+        following=np.zeros(capacity, np.int32),
+        heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
+        key_low=np.zeros(CHUNK + 80, np.uint64),
+        key_high=np.zeros(CHUNK + 80, np.uint64),
+        key_slot=np.zeros(CHUNK + 80, np.uint64),
+        missed=np.zeros(CHUNK + 80, np.int32),
+        low_mask=np.array([(1 << 8 * min(int(i), 8)) - 1 for i in n], np.uint64),
+        high_mask=np.array([(1 << 8 * max(int(i) - 8, 0)) - 1 for i in n], np.uint64),
+        high_tag=n.astype(np.uint64) << np.uint64(56),
+    )
+
+
+@helper
+def hash_bytes(data: Any, first: int, n: int) -> np.uint64:
+    """A 64-bit hash of `n` bytes."""
+    value = multiply(np.uint64(n), FACTOR_HIGH)
+    at = np.int64(0)
+    while at + 8 <= n:
+        value = multiply(value ^ load64(data, first + at), FACTOR_LOW)
+        value ^= value >> np.uint64(32)
+        at += 8
+    if at < n:
+        rest = ZERO
+        for i in range(n - at):
+            rest |= np.uint64(data[first + at + i]) << np.uint64(8 * i)
+        value = multiply(value ^ rest, FACTOR_LOW)
+        value ^= value >> np.uint64(32)
+    value = multiply(value, FACTOR_MIX)
+    return value ^ (value >> np.uint64(29))
+
+
+@helper
+def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> int:
+    """Token ids of one word, left in ``scratch.symbols`` with their byte lengths; returns their number."""
+    symbols = scratch.symbols
+    lengths = scratch.lengths
+    if merges.numbers[MERGE_DIRECT] > 0:
+        # Words that are a token as a whole although merging would not make it; a hash tag finds the candidate.
+        tag = hash_bytes(data, first, end - first)
+        mask = np.uint64(merges.direct_slots.size - 1)
+        at = (tag >> np.uint64(32)) & mask
+        while True:
+            slot = merges.direct_slots[at]
+            if slot == np.uint64(0xFFFFFFFFFFFFFFFF):
+                break
+            if slot >> np.uint64(32) == tag & np.uint64(0xFFFFFFFF):
+                token = np.int64(slot & np.uint64(0xFFFFFFFF))
+                begin = merges.token_indptr[token]
+                if merges.token_indptr[token + 1] - begin == end - first:
+                    i = np.int64(0)
+                    while i < end - first and merges.token_bytes[begin + i] == data[first + i]:
+                        i += 1
+                    if i == end - first:
+                        symbols[0] = token
+                        lengths[0] = end - first
+                        return 1
+            at = (at + ONE) & mask
+    n = load_symbols(merges, data, first, end, symbols, lengths)
+    if n <= SHORT_WORD:
+        n = merge_short(merges, n, symbols, lengths, scratch.ranks)
+    else:
+        n = merge_long(merges, n, scratch)
+    for i in range(n):
+        symbols[i] = merges.symbol_token[symbols[i]]
+    return n
+
+
+@helper
+def make_keys(chunk: Any, scratch: Any, slots: Any) -> int:
+    """Key, and slot number, of each pre-token of the chunk; a pre-token too long has an all-zero key."""
+    text = chunk.text
+    word = chunk.word
+    mask = np.uint64((slots.size >> 2) - 2)
+    n = chunk.state[WORDS]
+    key_low = scratch.key_low
+    key_high = scratch.key_high
+    key_slot = scratch.key_slot
+    low_mask = scratch.low_mask
+    high_mask = scratch.high_mask
+    high_tag = scratch.high_tag
+    first = np.int64(word[0])
+    for k in range(n):
+        following = np.int64(word[np.uint64(k + 1)])
+        length = np.uint64(following - first)
+        if length > np.uint64(KEY_BYTES):
+            length = ZERO
+        low = load64(text, first) & low_mask[length]
+        high = load64(text, first + 8) & high_mask[length] | high_tag[length]
+        value = multiply(low, FACTOR_LOW) ^ multiply(high, FACTOR_HIGH)
+        value = multiply(value ^ (value >> np.uint64(32)), FACTOR_MIX)
+        slot = (value >> np.uint64(32)) & mask
+        key_low[np.uint64(k)] = low
+        key_high[np.uint64(k)] = high
+        key_slot[np.uint64(k)] = slot
+        prefetch(slots, np.int64(slot << np.uint64(2)))
+        first = following
+    return n
+
+
+@helper
+def compare_keys(n: int, scratch: Any, slots: Any) -> int:
+    """Replace keys by values where either of two slots holds the key; list the others; returns their number."""
+    key_low = scratch.key_low
+    key_high = scratch.key_high
+    missed = scratch.missed
+    misses = np.int64(0)
+    key_slot = scratch.key_slot
+    for k in range(n):
+        low = key_low[np.uint64(k)]
+        high = key_high[np.uint64(k)]
+        at = key_slot[np.uint64(k)] << np.uint64(2)
+        first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
+        second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
+        value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
+        value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
+        missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0)
+        key_low[np.uint64(k)] = low if missing else value_low
+        key_high[np.uint64(k)] = high if missing else value_high
+        missed[np.uint64(misses)] = k
+        misses += 1 if missing else 0
+    return misses
+
+
+@inlined
+def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> int:
+    """Position in `slots` of a key, or of the free slot where it belongs (whose second word is 0)."""
+    mask = np.uint64(slots.size - 1)
+    at = slot << np.uint64(2)
+    while True:
+        if (slots[at] == low and slots[at + ONE] == high) or slots[at + ONE] == 0:
+            return np.int64(at)
+        at = (at + np.uint64(4)) & mask
+
+
+@inlined
+def put_word(
+    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: int
+) -> int:
+    """Store `n` ids under a key at a free slot; the arena has room (checked when a chunk begins)."""
+    value_low = ZERO
+    value_high = ZERO
+    if n <= 4:
+        if n > 0:
+            value_low = np.uint64(ids[0])
+        if n > 1:
+            value_low |= np.uint64(ids[1]) << np.uint64(32)
+        if n > 2:
+            value_high = np.uint64(ids[2])
+        if n > 3:
+            value_high |= np.uint64(ids[3]) << np.uint64(32)
+        value_low |= np.uint64(n) << COUNT_SHIFT
+    else:
+        value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
+        value_high = put_arena(arena, counters, ids, n)
+    slots[at] = low
+    slots[at + 1] = high
+    slots[at + 2] = value_low
+    slots[at + 3] = value_high
+    counters[USED] += 1
+    return 0
+
+
+@inlined
+def put_arena(arena: Any, counters: Any, ids: Any, n: int) -> np.uint64:
+    """Append `n` ids to the arena; returns offset | count << 40."""
+    offset = counters[ARENA_USED]
+    for i in range(n):
+        arena[offset + i] = ids[i]
+    counters[ARENA_USED] = offset + n
+    return np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
+
+
+@inlined
+def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, kept: Any) -> int:
+    """Position in `long_slots` of a word that does not fit a key, or of the free place where it belongs."""
+    mask = np.uint64(long_slots.size - 1)
+    at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
+    while long_slots[at] != 0:
+        if long_slots[at] == tag:
+            place = long_slots[at + ONE]
+            if np.int64(place >> ARENA_SHIFT) == n:
+                offset = np.int64(place & ARENA_MASK)
+                i = np.int64(0)
+                while i < n and kept[np.uint64(offset + i)] == text[np.uint64(first + i)]:
+                    i += 1
+                if i == n:
+                    break
+        at = (at + np.uint64(4)) & mask
+    return np.int64(at)
+
+
+@helper
+def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
+    """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
+    text = chunk.text
+    word = chunk.word
+    slots = cache.slots
+    arena = cache.arena
+    kept = cache.kept
+    long_slots = cache.long_slots
+    counters = cache.counters
+    key_low = scratch.key_low
+    key_high = scratch.key_high
+    symbols = scratch.symbols
+    byte_pair = merges.byte_pair
+    pair_slots = merges.pair_slots
+    symbol_token = merges.symbol_token
+    simple = merges.numbers[MERGE_RANKED] == 1 and merges.numbers[MERGE_DIRECT] == 0
+    for q in range(misses):
+        k = np.uint64(scratch.missed[q])
+        low = key_low[k]
+        high = key_high[k]
+        first = np.int64(word[k])
+        length = np.int64(word[k + ONE]) - first
+        if high != 0:
+            at = find_slot(slots, scratch.key_slot[k], low, high)
+            if slots[at + 1] == 0:
+                if simple:
+                    count = merge_ranked(
+                        text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
+                    )
+                else:
+                    count = merge_word(merges, text, first, first + length, scratch)
+                put_word(slots, arena, counters, at, low, high, symbols, count)
+                counters[MISSES] += 1
+            key_low[k] = slots[at + 2]
+            key_high[k] = slots[at + 3]
+            continue
+        tag = hash_bytes(text, first, length) | ONE
+        at = find_long(text, first, length, tag, long_slots, kept)
+        if long_slots[at] == 0:
+            if simple and length <= SHORT_WORD:
+                count = merge_ranked(
+                    text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
+                )
+            else:
+                count = merge_word(merges, text, first, first + length, scratch)
+            offset = counters[KEPT_USED]
+            for i in range(length):
+                kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
+            counters[KEPT_USED] = offset + length
+            long_slots[at] = tag
+            long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
+            long_slots[at + 2] = put_arena(arena, counters, symbols, count)
+            counters[LONG_USED] += 1
+        key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        key_high[k] = long_slots[at + 2]
+    return 0
+
+
+@helper
+def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written: int) -> int:
+    """Write the ids of pre-tokens [first, end); returns the new number of ids. Four places past it may be touched."""
+    key_low = scratch.key_low
+    key_high = scratch.key_high
+    arena = cache.arena
+    for k in range(first, end):
+        value_low = key_low[np.uint64(k)]
+        value_high = key_high[np.uint64(k)]
+        count = np.int64(value_low >> COUNT_SHIFT)
+        if count != IN_ARENA:
+            store_pair(out, written, value_low & VALUE_MASK)
+            store_pair(out, written + 2, value_high)
+            written += count
+        else:
+            offset = np.int64(value_high & ARENA_MASK)
+            count = np.int64(value_high >> ARENA_SHIFT)
+            for i in range(count):
+                out[written + i] = arena[offset + i]
+            written += count
+    return written
+
+
+@helper
+def write_details(
+    merges: Any, chunk: Any, scratch: Any, out: Any, out_end: Any, out_word: Any, out_length: Any, written: int
+) -> int:
+    """As the fast steps together, without the cache, and with word numbers and lengths; returns the number of ids."""
+    state = chunk.state
+    k = np.int64(0)
+    for piece in range(state[PIECES]):
+        last = np.int64(chunk.piece_end_word[piece])
+        while k < last:
+            count = merge_word(merges, chunk.text, np.int64(chunk.word[k]), np.int64(chunk.word[k + 1]), scratch)
+            for i in range(count):
+                out[written + i] = scratch.symbols[i]
+                if out_word.size > 0:
+                    out_word[written + i] = state[WORD_NUMBER]
+                if out_length.size > 0:
+                    out_length[written + i] = scratch.lengths[i]
+            written += count
+            state[WORD_NUMBER] += 1
+            k += 1
+        k = last + 1
+        out_end[chunk.piece_segment[piece]] = written
+        if piece < state[PIECES] - 1 or state[COMPLETE]:
+            state[WORD_NUMBER] = 0
+    return written
+
+
+@helper
+def reset_if_full(cache: Any) -> int:
+    """Empty the cache unless a whole chunk more surely fits."""
+    counters = cache.counters
+    if (
+        counters[USED] + CHUNK > cache.slots.size >> 3
+        or counters[LONG_USED] + CHUNK // 8 > cache.long_slots.size >> 3
+        or counters[ARENA_USED] + CHUNK_BYTES > cache.arena.size
+        or counters[KEPT_USED] + CHUNK_BYTES > cache.kept.size
+    ):
+        for i in range(cache.slots.size):
+            cache.slots[i] = ZERO
+        for i in range(cache.long_slots.size):
+            cache.long_slots[i] = ZERO
+        counters[USED] = 0
+        counters[LONG_USED] = 0
+        counters[ARENA_USED] = 0
+        counters[KEPT_USED] = 0
+        counters[RESETS] += 1
+    return 0
+
+
+@kernel
+def encode_segments(
+    split: Any,
+    merges: Any,
+    data: Any,
+    starts: Any,
+    ends: Any,
+    last: int,
+    chunk: Any,
+    cache: Any,
+    scratch: Any,
+    out: Any,
+    out_end: Any,
+    out_word: Any,
+    out_length: Any,
+) -> int:
+    """Token ids of segments up to `last`, from the place that ``chunk.state`` holds.
+
+    Parameters
+    ----------
+    split, merges
+        Tables.
+    data : uint8[m]
+        Valid UTF-8.
+    starts, ends : int64[n]
+        Segment i is ``data[starts[i]:ends[i]]``.
+    chunk, cache, scratch
+        One worker's arrays.
+    out : int32
+        At least 4 places more than the segments have bytes.
+    out_end : int64[n]
+        Ids written by the end of each segment.
+    out_word : int32
+        As large as `out`: number of each id's pre-token inside its segment; or empty, where not wanted.
+    out_length : int32
+        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. General tables
+        only: it does without the cache. With ranked tables a token's length is always that of its bytes.
+
+    Returns
+    -------
+    int
+        DONE, or MORE_SCRATCH: call again with scratch for ``state[NEEDED]`` units; nothing is done twice.
+    """
+    state = chunk.state
+    written = state[WRITTEN]
+    while state[SEGMENT] < last:
+        reset_if_full(cache)
+        first_segment = state[SEGMENT]
+        first_position = state[POSITION]
+        load_chunk(split, data, starts, ends, last, chunk)
+        words = split_chunk(split, chunk)
+        if words == 0:
+            # One pre-token fills the chunk: find its end, and merge it where it stands.
+            end = ends[first_segment]
+            stop = pre_token_end(split, data, first_position, end)
+            if stop - first_position > scratch.symbols.size:
+                state[SEGMENT] = first_segment
+                state[POSITION] = first_position
+                state[NEEDED] = stop - first_position
+                state[WRITTEN] = written
+                return MORE_SCRATCH
+            count = merge_word(merges, data, first_position, stop, scratch)
+            for i in range(count):
+                out[written + i] = scratch.symbols[i]
+                if out_word.size > 0:
+                    out_word[written + i] = state[WORD_NUMBER]
+                if out_length.size > 0:
+                    out_length[written + i] = scratch.lengths[i]
+            written += count
+            state[WORD_NUMBER] += 1
+            state[SEGMENT] = first_segment
+            state[POSITION] = stop
+            if stop == end:
+                out_end[first_segment] = written
+                state[WORD_NUMBER] = 0
+                state[SEGMENT] = first_segment + 1
+                if first_segment + 1 < last:
+                    state[POSITION] = starts[first_segment + 1]
+            continue
+        if out_word.size > 0 or out_length.size > 0:
+            written = write_details(merges, chunk, scratch, out, out_end, out_word, out_length, written)
+            continue
+        make_keys(chunk, scratch, cache.slots)
+        misses = compare_keys(words, scratch, cache.slots)
+        if misses > 0:
+            resolve_misses(merges, misses, chunk, cache, scratch)
+        word_first = np.int64(0)
+        for piece in range(state[PIECES]):
+            word_end = np.int64(chunk.piece_end_word[piece])
+            written = write_ids(word_first, word_end, cache, scratch, out, written)
+            word_first = word_end + 1
+            out_end[chunk.piece_segment[piece]] = written
+    state[WRITTEN] = written
+    return DONE

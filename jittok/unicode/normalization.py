@@ -1,0 +1,59 @@
+"""The Unicode data of the rewriting steps and of added tokens, pinned to what the references use.
+
+Unicode 9.0 for the normalization forms, 17.0 for lower case, 16.0 for word characters; the arrays are made by
+``scripts/build_unicode_normalization.py``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.tables import CodepointClasses
+from jittok.unicode import classes
+
+
+@cache
+def load_normalization() -> dict[str, NDArray[np.generic]]:
+    """The arrays of ``normalization.npz``; ``scripts/build_unicode_normalization.py`` says what they are."""
+    with np.load(Path(__file__).parent / "normalization.npz", allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def fold_pages(values: NDArray[Any]) -> tuple[NDArray[np.uint16], NDArray[Any]]:
+    """Fold one value for each of the 0x110000 codepoints into pages of 128, equal pages stored once.
+
+    Returns `page_of` (uint16[8704]) and the values of the kept pages, both read-only: the value of `cp` is
+    ``kept[(page_of[cp >> 7] << 7) | (cp & 127)]``.
+    """
+    pages = values.reshape(-1, 128)
+    number_of: dict[bytes, int] = {}
+    page_of = np.zeros(len(pages), dtype=np.uint16)
+    kept: list[NDArray[Any]] = []
+    for index, page in enumerate(pages):
+        key = page.tobytes()
+        if key not in number_of:
+            number_of[key] = len(kept)
+            kept.append(page)
+        page_of[index] = number_of[key]
+    value_of = np.concatenate(kept)
+    page_of.flags.writeable = False
+    value_of.flags.writeable = False
+    return page_of, value_of
+
+
+@cache
+def load_word_classes() -> CodepointClasses:
+    """Class 1 for the word characters of Unicode 16.0, as the Rust regex library has them, else 0."""
+    values = np.zeros(0x110000, dtype=np.uint8)
+    parts = [classes.binary_property(name) for name in ("alphabetic", "joincontrol")]
+    parts += [classes.general_category(name) for name in ("M", "Nd", "Pc")]
+    for part in parts:
+        assert part is not None  # all five are in the data
+        for begin, end in part.reshape(-1, 2).tolist():
+            values[begin:end] = 1
+    return CodepointClasses(*fold_pages(values))
