@@ -8,10 +8,12 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jittok.build.regex_syntax import parse
 from jittok.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -36,6 +38,7 @@ from jittok.spec import (
     TokenizerSpec,
     TrimOffsets,
 )
+from jittok.unicode import intervals
 
 tokenizers = pytest.importorskip("tokenizers", reason="the reference library tokenizers is not installed")
 
@@ -274,9 +277,12 @@ ACCEPTED = {
                 {"type": "Sequence", "pretokenizers": [{"type": "CharDelimiterSplit", "delimiter": "o"}]},
                 {"type": "Whitespace"},
                 {"type": "Digits", "individual_digits": False},
+                {"type": "Punctuation"},
+                {"type": "Punctuation", "behavior": "MergedWithNext"},
             ],
         }
     ),
+    "bert pre-tokenizer": document(pre_tokenizer={"type": "BertPreTokenizer"}),
     "metaspace": document(pre_tokenizer={"type": "Metaspace", "replacement": "_"}),
     "old metaspace": document(
         pre_tokenizer={"type": "Metaspace", "replacement": "_", "add_prefix_space": True, "str_rep": "_"},
@@ -525,7 +531,7 @@ UNSUPPORTED = {
         document(normalizer={"type": "Sequence", "normalizers": [{"type": "Precompiled"}]}),
         r"normalizer.normalizers\[0\]: the normalizer Precompiled is not supported",
     ),
-    "BertPreTokenizer": (document(pre_tokenizer={"type": "BertPreTokenizer"}), "pre-tokenizer BertPreTokenizer"),
+    "UnicodeScripts": (document(pre_tokenizer={"type": "UnicodeScripts"}), "pre-tokenizer UnicodeScripts"),
     "CTC": (document(decoder={"type": "CTC"}), "decoder: the decoder CTC is not supported"),
     "post-processor": (document(post_processor={"type": "Other"}), "post-processor Other is not supported"),
     "two templates": (
@@ -566,6 +572,15 @@ def test_unsupported_components_are_refused_by_name(name):
 def test_files_that_are_not_json(data, message):
     with pytest.raises(FormatError, match=message):
         tokenizer_json.read(data, "t.json")
+
+
+def test_punctuation_is_what_the_reference_cuts_at():
+    every = [chr(codepoint) for codepoint in range(0x20000) if not 0xD800 <= codepoint < 0xE000]
+    pieces = tokenizers.pre_tokenizers.Punctuation("isolated").pre_tokenize_str("a" + "a".join(every) + "a")
+    cut = {piece for piece, _ in pieces if len(piece) == 1 and piece != "a"}
+    members = parse(tokenizer_json.PUNCTUATION_PATTERN, "rust").members
+    inside = intervals.contains(members, np.array([ord(character) for character in every], np.int32))
+    assert {character for character, is_member in zip(every, inside, strict=True) if is_member} == cut
 
 
 def test_deeply_nested_sequences():

@@ -47,6 +47,21 @@ from jittok.spec import (
 #: The pre-tokenizers ``Whitespace`` and ``WhitespaceSplit`` as splits. They use the Rust regex engine's classes.
 WHITESPACE = Split(r"\w+|[^\w\s]+", "removed", invert=True, dialect="rust")
 WHITESPACE_SPLIT = Split(r"\s", "removed", dialect="rust")
+#: What ``Punctuation`` cuts at: general category P of Unicode 8.0 and the symbols of ASCII. The regex classes
+#: are those of 16.0, so this takes out what became punctuation since, and puts in the two that no longer are.
+PUNCTUATION_PATTERN = (
+    r"[\p{P}!-/:-@\[-`{-~"
+    "\u166d\U000111c9"
+    "&&[^"
+    "\u061d\u09fd\u0a76\u0c77\u0c84\u1b4e-\u1b4f\u1b7d-\u1b7f\u2e43-\u2e4f\u2e52-\u2e5d\U00010d6e\U00010ead"
+    "\U00010f55-\U00010f59\U00010f86-\U00010f89\U000113d4-\U000113d5\U000113d7-\U000113d8"
+    "\U0001144b-\U0001144f\U0001145a-\U0001145b\U0001145d\U00011660-\U0001166c\U000116b9\U0001183b"
+    "\U00011944-\U00011946\U000119e2\U00011a3f-\U00011a46\U00011a9a-\U00011a9c\U00011a9e-\U00011aa2"
+    "\U00011b00-\U00011b09\U00011be1\U00011c41-\U00011c45\U00011c70-\U00011c71\U00011ef7-\U00011ef8"
+    "\U00011f43-\U00011f4f\U00011fff\U00012ff1-\U00012ff2\U00016d6d-\U00016d6f\U00016e97-\U00016e9a\U00016fe2"
+    "\U0001e5ff\U0001e95e-\U0001e95f"
+    "]]"
+)
 
 #: The fields of a tokenizer.json.
 TOP_LEVEL = (
@@ -391,7 +406,7 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
 def _flatten(
     node: Node | None,
     role: str,
-    readers: Mapping[str, Callable[[Node], Step]],
+    readers: Mapping[str, Callable[[Node], Step | tuple[Step, ...]]],
     members: str,
     depth: int = 0,
 ) -> tuple[Step, ...]:
@@ -410,7 +425,8 @@ def _flatten(
         raise UnsupportedError(
             f"{node.place}: the {role} {kind} is not supported; supported are Sequence, {', '.join(readers)}"
         )
-    return (readers[kind](node),)
+    steps_of_one = readers[kind](node)
+    return steps_of_one if isinstance(steps_of_one, tuple) else (steps_of_one,)
 
 
 def _type_of(node: Node, role: str) -> str:
@@ -470,13 +486,22 @@ def _metaspace(node: Node) -> Metaspace:
     return Metaspace(replacement, scheme, True if split is None else split.boolean())  # type: ignore[arg-type]
 
 
-_PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer]] = {
+def _punctuation(node: Node) -> Split:
+    behavior = "Isolated"
+    if "behavior" in node.mapping():
+        behavior = node.child("behavior").one_of(*_BEHAVIORS)
+    return Split(PUNCTUATION_PATTERN, _BEHAVIORS[behavior], dialect="rust")
+
+
+_PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer | tuple[PreTokenizer, ...]]] = {
     "ByteLevel": _byte_level,
     "Split": _split,
     "Digits": lambda node: Digits(node.child("individual_digits").boolean()),
     "Metaspace": _metaspace,
     "Whitespace": lambda node: WHITESPACE,
     "WhitespaceSplit": lambda node: WHITESPACE_SPLIT,
+    "Punctuation": _punctuation,
+    "BertPreTokenizer": lambda node: (WHITESPACE_SPLIT, Split(PUNCTUATION_PATTERN, dialect="rust")),
     "CharDelimiterSplit": lambda node: Split(node.child("delimiter").character(), "removed", is_regex=False),
 }
 
@@ -765,6 +790,8 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
         return {"type": "Whitespace"}
     if step == WHITESPACE_SPLIT:
         return {"type": "WhitespaceSplit"}
+    if step.is_regex and step.pattern == PUNCTUATION_PATTERN and not step.invert:
+        return {"type": "Punctuation", "behavior": _BEHAVIOR_NAMES[step.behavior]}
     if step.is_regex and step.dialect != "oniguruma":
         raise UnsupportedError(
             f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}"
