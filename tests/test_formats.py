@@ -151,16 +151,20 @@ def reference_flags(tokenizer) -> dict:
 @pytest.mark.parametrize("path", model_paths(), ids=lambda path: path.parent.name)
 def test_real_models_round_trip(path):
     data = path.read_bytes()
-    expected = reference(data)
-    if expected is None:
+    large = len(data) > 4_000_000  # the reference takes seconds for these
+    expected = None if large else reference(data)
+    if expected is None and not large:
         with pytest.raises(JittokError):
             tokenizer_json.read(data, str(path))
         return
     spec = tokenizer_json.read(data, str(path))
     written = tokenizer_json.write(spec)
     assert tokenizer_json.read(written, "again") == spec
-    assert flags_of(spec) == reference_flags(expected)
-    if len(data) < 4_000_000:  # the reference takes seconds for the others
+    if large:
+        ids = [token["id"] for token in json.loads(data)["added_tokens"]]
+        assert [token.id for token in spec.added_tokens] == ids
+    else:
+        assert flags_of(spec) == reference_flags(expected)
         assert behaviour(reference(written)) == behaviour(expected)
 
 

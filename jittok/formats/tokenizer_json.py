@@ -129,7 +129,7 @@ def from_json(root: Node) -> TokenizerSpec:
     known_ids = set(model.vocab.values())
     known_ids.update(token.id for token in added_tokens)
     decoder = root.optional("decoder")
-    decoders = _flatten(decoder, "decoder", _DECODERS, "decoders")
+    decoders: tuple[Decoder, ...] = _flatten(decoder, "decoder", _DECODERS, "decoders")
     if decoder is not None and not decoders:
         # An empty Sequence joins the tokens without a blank; no decoder at all joins them with one.
         decoders = (DecodeFuse(),)
