@@ -1,0 +1,665 @@
+"""The tokenizer: what :func:`load` returns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .build.plan import build_plan
+from .decoding import Decoder
+from .encodings import Batch, EncodedTexts, Encoding, SourceText
+from .engine import Engine
+from .errors import ArgumentError, ArgumentTypeError, OutputError, UnsupportedError
+from .post_processing import PostProcessor, Truncation, check_truncation, merged_words
+from .spec import AddedToken, BPEModel, TokenizerSpec
+from .streaming import DecodeStream
+from .text import Errors, Surrogates, Texts, text_from, texts_from
+from .vocabulary import Vocabulary, build_vocabulary
+
+SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
+Strategy = Literal["longest_first", "only_first", "only_second"]
+Side = Literal["left", "right"]
+
+#: Changes when the same spec would be encoded otherwise.
+_FINGERPRINT_VERSION = 1
+
+#: Formats that :meth:`Tokenizer.save` writes, by suffix.
+_SUFFIXES = {".json": "tokenizer.json", ".tiktoken": "tiktoken", ".jittok": "jittok"}
+
+
+class Tokenizer:
+    """Turns text into ids and ids into text, exactly as the library does that its file was made for.
+
+    Made by :func:`jittok.load`. A tokenizer never changes: all settings are arguments of the call that they
+    are for. It can be pickled, and used in threads and in forked processes.
+
+    Parameters
+    ----------
+    spec
+        What the tokenizer is.
+
+    Attributes
+    ----------
+    spec
+        The same.
+
+    Examples
+    --------
+    >>> import jittok
+    >>> tok = jittok.load_default()
+    >>> tok.decode(tok.encode("To be, or not to be"))
+    'To be, or not to be'
+    """
+
+    def __init__(self, spec: TokenizerSpec) -> None:
+        self.spec = spec
+        self._engine = Engine(build_plan(spec))
+        self._vocabulary = Vocabulary(build_vocabulary(spec), spec.added_tokens, self._normalized_content)
+        self.decoder = Decoder(spec, self._vocabulary)
+        self._post_processor = PostProcessor(spec, self._vocabulary)
+
+    # ----------------------------------------------------------------------------------------------- encoding
+
+    def encode(
+        self,
+        text: str | bytes | Sequence[str],
+        pair: str | bytes | Sequence[str] | None = None,
+        *,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        max_length: int | None = None,
+        stride: int = 0,
+        truncation: Strategy = "longest_first",
+        truncation_side: Side = "right",
+        is_split_into_words: bool = False,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> Encoding:
+        """Encode one text, or a pair of texts.
+
+        Parameters
+        ----------
+        text, pair
+            str, or bytes in UTF-8; with `is_split_into_words`, a list of words.
+        add_special_tokens
+            Put the special tokens of the file's template around the text.
+        special
+            What a special token that is written in the text becomes: "parse" its id, "text" ordinary text,
+            "raise" an error, a set of tokens: those parsed, the others text. None: as the file's own library
+            does by default (tokenizers parses, tiktoken raises).
+        max_length
+            Cut to this many tokens, special tokens included; the further windows are in ``overflowing``.
+        stride
+            Tokens that a window repeats of the one before.
+        truncation
+            Which text of a pair is cut: "longest_first", "only_first" or "only_second".
+        truncation_side
+            The side on which tokens are cut off, "right" or "left".
+        is_split_into_words
+            Each word is encoded for itself; ``word_ids`` are the numbers of the words, and spans count from
+            the beginning of each word.
+        errors
+            What invalid UTF-8 in bytes becomes: "strict" an error, "replace" U+FFFD.
+        surrogates
+            What a lone surrogate in a str becomes: "raise" an error, "replace" U+FFFD. None: as the file's
+            own library (tokenizers raises, tiktoken replaces).
+
+        Returns
+        -------
+        Encoding
+
+        Raises
+        ------
+        TextError
+            Invalid UTF-8 or a lone surrogate.
+        SpecialTokenError
+            A special token is in the text, and `special` is "raise".
+        ArgumentError, ArgumentTypeError
+            An argument has an impossible value or type.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> enc = tok.encode("Words, words, words.")
+        >>> [enc.tokens[0], enc.spans[0].tolist()]
+        ['Words', [0, 5]]
+        >>> windows = tok.encode("Words, words, words.", max_length=4, stride=1)
+        >>> len(windows), len(windows.overflowing)
+        (4, 1)
+        """
+        settings = check_truncation(max_length, stride, truncation, truncation_side)
+        policy = self.spec.default_special if special is None else special
+        parts = []
+        texts: list[SourceText] = []
+        for name, value in (("text", text), ("pair", pair)):
+            if name == "pair" and value is None:
+                continue
+            encoded, source = self._encode_one(name, value, is_split_into_words, policy, errors, surrogates)
+            parts.append(encoded)
+            texts.append(source)
+        return self._post_processor.process(
+            *parts, add_special_tokens=add_special_tokens, truncation=settings, texts=tuple(texts)
+        )
+
+    def encode_batch(
+        self,
+        texts: Any,
+        pairs: Any = None,
+        *,
+        spans: bool = False,
+        threads: int | None = None,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        max_length: int | None = None,
+        stride: int = 0,
+        truncation: Strategy = "longest_first",
+        truncation_side: Side = "right",
+        overflowing: bool = False,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> Batch:
+        """Encode many texts.
+
+        Parameters
+        ----------
+        texts
+            A list (or other iterable) of str or of bytes, a pyarrow string array, or ``(data, indptr)``:
+            UTF-8 bytes uint8[m] and row pointers int64[n + 1].
+        pairs
+            As many texts again, to encode pairs.
+        spans
+            Compute spans, word ids, type ids and masks too.
+        threads
+            At most so many threads; None for one for each processor. The result is the same for any number.
+        overflowing
+            Keep the further windows of texts that are cut, as rows of their own; ``document_ids`` says whose
+            they are.
+        add_special_tokens, special, max_length, stride, truncation, truncation_side, errors, surrogates
+            As in :meth:`encode`.
+
+        Returns
+        -------
+        Batch
+
+        Raises
+        ------
+        TextError, SpecialTokenError, ArgumentError, ArgumentTypeError
+            As :meth:`encode`; the message names the text.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> batch = tok.encode_batch(["one text", "", "another one"])
+        >>> len(batch), batch.ids.dtype.name, batch[1].ids.tolist()
+        (3, 'int32', [])
+        """
+        settings = check_truncation(max_length, stride, truncation, truncation_side)
+        sources = [self._texts(texts, errors, surrogates)]
+        if pairs is not None:
+            sources.append(self._texts(pairs, errors, surrogates))
+        parts = [self._encode_texts(source, spans, special, threads) for source in sources]
+        return self._post_processor.process_batch(
+            *parts,
+            add_special_tokens=add_special_tokens,
+            truncation=settings,
+            overflowing=overflowing,
+            texts=tuple((source.data, source.indptr) for source in sources) if spans else (),
+            pad_id=self._pad_id,
+        )
+
+    def count(
+        self,
+        text: str | bytes,
+        pair: str | bytes | None = None,
+        *,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> int:
+        """Return how many tokens :meth:`encode` gives, without making spans or keeping ids.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> tok.count("Words, words, words.") == len(tok.encode("Words, words, words."))
+        True
+        """
+        chosen = self._surrogates(surrogates)
+        total = self._post_processor.template(pair is not None, add_special_tokens).num_special
+        for value in (text,) if pair is None else (text, pair):
+            source = text_from(value, errors=errors, surrogates=chosen)
+            total += len(self._encode_texts(source, False, special, 1).ids)
+        return total
+
+    def count_batch(
+        self,
+        texts: Any,
+        *,
+        threads: int | None = None,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> NDArray[np.int64]:
+        """Return how many tokens each text has.
+
+        Parameters
+        ----------
+        texts, threads, add_special_tokens, special, errors, surrogates
+            As in :meth:`encode_batch`.
+
+        Returns
+        -------
+        int64[n]
+
+        Examples
+        --------
+        >>> import jittok
+        >>> jittok.load_default().count_batch(["", "to be"]).tolist()
+        [0, 2]
+        """
+        encoded = self._encode_texts(self._texts(texts, errors, surrogates), False, special, threads)
+        return np.diff(encoded.indptr) + self._post_processor.template(False, add_special_tokens).num_special
+
+    # ----------------------------------------------------------------------------------------------- decoding
+
+    def decode(self, ids: Any, skip_special_tokens: bool = False) -> str:
+        """Return the text of a sequence of ids.
+
+        Parameters
+        ----------
+        ids
+            An :class:`Encoding`, an array, a list, or one id.
+        skip_special_tokens
+            Leave special tokens out.
+
+        Returns
+        -------
+        str
+            Bytes that are no valid UTF-8 become U+FFFD.
+
+        Raises
+        ------
+        TokenIdError
+            An id is not in the vocabulary.
+        """
+        return self.decoder.decode(ids, skip_special_tokens)
+
+    def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
+        """Return the bytes that a sequence of ids stands for; see :meth:`decode`."""
+        return self.decoder.decode_bytes(ids, skip_special_tokens)
+
+    def decode_batch(self, batch: Any, skip_special_tokens: bool = False) -> list[str]:
+        """Return the texts of a :class:`Batch`, of ``(ids, indptr)``, or of a list of sequences of ids.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> tok.decode_batch(tok.encode_batch(["one", "two"]))
+        ['one', 'two']
+        """
+        return self.decoder.decode_batch(batch, skip_special_tokens)
+
+    def decode_stream(self, skip_special_tokens: bool = False) -> DecodeStream:
+        """Return a decoder for ids that arrive one at a time.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> stream = tok.decode_stream()
+        >>> "".join(stream.push(i) for i in tok.encode("naïve"))
+        'naïve'
+        """
+        return DecodeStream(self.decoder, skip_special_tokens)
+
+    # --------------------------------------------------------------------------------------------- vocabulary
+
+    @property
+    def vocab_size(self) -> int:
+        """The size of the vocabulary, added tokens included, as the file's own library counts it.
+
+        That is the number of different tokens; for a rank file one more than the greatest id, which is larger
+        where ids have holes.
+        """
+        return self._vocabulary.size if self.spec.reference == "tiktoken" else len(self._vocabulary)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """Return the token string of an id, or None where there is no such token."""
+        return self._vocabulary.id_to_token(token_id)
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """Return the id of a token string, or None; for a rank file, of a token's text or bytes."""
+        return self._vocabulary.token_to_id(token)
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens and their ids, in order of id."""
+        return self._vocabulary.special_tokens
+
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:
+        """Return how many special tokens ``add_special_tokens`` adds to one text, or to a pair."""
+        return self._post_processor.num_special_tokens_to_add(pair)
+
+    def normalize(self, text: str) -> str:
+        """Return `text` after the file's normalizers.
+
+        Raises
+        ------
+        ArgumentTypeError
+            It is no str.
+        """
+        if not isinstance(text, str):
+            raise ArgumentTypeError(f"text: expected str, got {type(text).__name__}")
+        normalizer = self._engine.plan.normalizer
+        return text if normalizer is None else normalizer.apply_strings([text])[0]
+
+    # ------------------------------------------------------------------------------------------- other objects
+
+    def with_added_tokens(self, tokens: Iterable[str | AddedToken], special: bool = False) -> Tokenizer:
+        """Return a tokenizer that has more added tokens.
+
+        Parameters
+        ----------
+        tokens
+            Strings, or :class:`~jittok.spec.AddedToken` whose ids are ignored. One that is in the vocabulary
+            keeps its id; others get the next free ids.
+        special
+            Whether the strings become special tokens, which are not looked for in normalised text.
+
+        Returns
+        -------
+        Tokenizer
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            A token is empty or no str.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> more = tok.with_added_tokens(["<tool>"], special=True)
+        >>> more.encode("a<tool>b").tokens
+        ['a', '<tool>', 'b']
+        """
+        if isinstance(tokens, str):
+            raise ArgumentTypeError("tokens: expected a list of tokens, got one str")
+        known = {token.content: token for token in self.spec.added_tokens}
+        following = self._vocabulary.size
+        for number, token in enumerate(tokens):
+            if isinstance(token, str):
+                token = AddedToken(0, token, special=special, normalized=not special)
+            if not isinstance(token, AddedToken):
+                raise ArgumentTypeError(
+                    f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}"
+                )
+            if not token.content:
+                raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
+            own = self.token_to_id(token.content)
+            if token.content in known:
+                own = known[token.content].id
+            elif own is None:
+                own = following
+                following += 1
+            # As in the reference, a token that was special stays so.
+            was_special = token.content in known and known[token.content].special
+            known[token.content] = replace(token, id=own, special=token.special or was_special)
+        added = tuple(sorted(known.values(), key=lambda token: token.id))
+        return Tokenizer(replace(self.spec, added_tokens=added))
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the tokenizer to a file.
+
+        Parameters
+        ----------
+        path
+            A file name. An existing file is replaced once the new one is complete.
+        format
+            "tokenizer.json", "tiktoken" or "jittok"; None: by suffix (.json, .tiktoken, .jittok).
+
+        Raises
+        ------
+        UnsupportedError
+            The format cannot hold this tokenizer.
+        ArgumentError
+            The suffix or format is not known.
+        OutputError
+            The file cannot be written.
+        """
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentTypeError(f"path: expected a str or a path object, got {type(path).__name__}")
+        file = Path(os.fsdecode(path))
+        chosen = _SUFFIXES.get(file.suffix) if format is None else format
+        if chosen is None or chosen not in _SUFFIXES.values():
+            raise ArgumentError(
+                f"cannot tell a format from {file.name!r} and format={format!r}; "
+                f"pass format= one of {', '.join(_SUFFIXES.values())}"
+            )
+        _write_file(file, self._as_file(chosen))
+
+    def _as_file(self, format: str) -> bytes:
+        if format == "tokenizer.json":
+            from .formats import tokenizer_json
+
+            return tokenizer_json.write(self.spec)
+        if format == "tiktoken":
+            from .formats import tiktoken_file
+
+            return tiktoken_file.write(self.spec)
+        raise UnsupportedError(f"saving as {format} is not supported yet")
+
+    # ----------------------------------------------------------------------------------------------- identity
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A sha256 (64 hexadecimal digits) that is equal for tokenizers that encode alike.
+
+        It depends on the content of the file, not on how or where it was stored.
+        """
+        digest = hashlib.sha256(b"jittok %d\n" % _FINGERPRINT_VERSION)
+        model = self.spec.model
+        tables = self._vocabulary.tables
+        for array in (tables.strings, tables.string_indptr, tables.flags):
+            digest.update(array.tobytes())
+        if isinstance(model, BPEModel):
+            digest.update(json.dumps(model.merges).encode("utf-8", "surrogatepass"))
+        for part in (model, self.spec):
+            for field in fields(part):
+                # How the file was written, and what native calls never apply, is no part of it.
+                if field.name not in (
+                    "vocab", "merges", "ranks", "model", "source_format", "stored_truncation", "stored_padding", "extra"
+                ):  # fmt: skip
+                    digest.update(f"{field.name}={getattr(part, field.name)!r}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self is other or self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
+        return Tokenizer, (self.spec,)
+
+    def __repr__(self) -> str:
+        model = type(self.spec.model).__name__.removesuffix("Model")
+        return f"Tokenizer({model}, {self.vocab_size:,} tokens, from {self.spec.source_format})"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tables."""
+        return _nbytes((self._engine.plan, self._vocabulary.tables), set())
+
+    def clear_cache(self) -> None:
+        """Forget the words that earlier calls left in the bounded caches."""
+        self._engine.clear_cache()
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _surrogates(self, surrogates: Surrogates | None) -> Surrogates:
+        if surrogates is None:
+            return "replace" if self.spec.reference == "tiktoken" else "raise"
+        return surrogates
+
+    def _texts(self, texts: Any, errors: Errors, surrogates: Surrogates | None) -> Texts:
+        return texts_from(texts, errors=errors, surrogates=self._surrogates(surrogates))
+
+    def _encode_texts(
+        self, texts: Texts, spans: bool, special: SpecialPolicy | None, threads: int | None
+    ) -> EncodedTexts:
+        policy = self.spec.default_special if special is None else special
+        return self._engine.encode(
+            texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
+        )
+
+    def _encode_one(
+        self,
+        name: str,
+        text: Any,
+        is_split_into_words: bool,
+        special: SpecialPolicy,
+        errors: Errors,
+        surrogates: Surrogates | None,
+    ) -> tuple[EncodedTexts, SourceText]:
+        chosen = self._surrogates(surrogates)
+        if is_split_into_words:
+            if isinstance(text, str | bytes) or not isinstance(text, Iterable):
+                raise ArgumentTypeError(
+                    f"{name}: expected a list of words with is_split_into_words, got {type(text).__name__}"
+                )
+            source = texts_from(text, errors=errors, surrogates=chosen)
+            encoded = merged_words(self._encode_texts(source, True, special, 1))
+            bounds = source.indptr.tolist()
+            words = tuple(
+                source.data[begin:end].tobytes().decode() for begin, end in zip(bounds, bounds[1:], strict=False)
+            )
+            return encoded, words
+        source = text_from(text, errors=errors, surrogates=chosen)
+        encoded = self._encode_texts(source, True, special, None)
+        shown: str
+        if isinstance(text, str) and text.isascii():
+            shown = text
+        else:
+            shown = source.data[: int(source.indptr[-1])].tobytes().decode()
+        return encoded, shown
+
+    @cached_property
+    def _pad_id(self) -> int | None:
+        stored = self.spec.stored_padding
+        if stored is not None and isinstance(stored.get("pad_id"), int):
+            return int(stored["pad_id"])
+        special = self.special_tokens
+        return next((special[token] for token in ("<pad>", "[PAD]") if token in special), None)
+
+    def _normalized_content(self, token_id: int) -> str:
+        return self._shown_contents[token_id]
+
+    @cached_property
+    def _shown_contents(self) -> dict[int, str]:
+        """What each added token is shown as when found in normalised text."""
+        tokens = self.spec.added_tokens
+        contents = [token.content for token in tokens]
+        normalizer = self._engine.plan.normalizer
+        if normalizer is not None:
+            normalized = normalizer.apply_strings(contents)
+            pairs = zip(tokens, normalized, strict=True)
+            contents = [text if token.normalized else token.content for token, text in pairs]
+        return {token.id: content for token, content in zip(tokens, contents, strict=True)}
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+) -> Tokenizer:
+    """Load a tokenizer from a file or directory; its content decides the format.
+
+    Parameters
+    ----------
+    path
+        tokenizer.json, a directory with tokenizer.json or vocab.json and merges.txt, a .tiktoken rank file,
+        or a jittok file.
+    format
+        Its name, to skip detection: "tokenizer.json", "merges", "tiktoken" or "jittok".
+    pattern, special_tokens
+        Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
+        special tokens with their ids.
+
+    Returns
+    -------
+    Tokenizer
+
+    Raises
+    ------
+    MissingFileError, FormatError, UnknownFormatError, UnsupportedError, RegexError
+        The file cannot be read; the message names the field and what was expected.
+    """
+    from .formats.detect import read_spec
+
+    return Tokenizer(read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens))
+
+
+def load_default() -> Tokenizer:
+    """Load the built-in tokenizer: byte-level BPE, made from public-domain text.
+
+    Examples
+    --------
+    >>> import jittok
+    >>> jittok.load_default().vocab_size > 16_000
+    True
+    """
+    return load(Path(__file__).parent / "data" / "default.tokenizer.json")
+
+
+def _write_file(file: Path, content: bytes) -> None:
+    """Write a file under a temporary name beside its place, and move it there when complete."""
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, file)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise OutputError(f"{file}: cannot be written: {error.strerror or error}") from None
+
+
+def _nbytes(value: Any, seen: set[int]) -> int:
+    """Return the bytes of all arrays in nested tuples and slotted objects, each counted once."""
+    if isinstance(value, np.ndarray):
+        base = value if value.base is None or not isinstance(value.base, np.ndarray) else value.base
+        if id(base) in seen:
+            return 0
+        seen.add(id(base))
+        return base.nbytes
+    if isinstance(value, tuple | list):
+        return sum(_nbytes(item, seen) for item in value)
+    if type(value).__module__.startswith("jittok."):
+        names = getattr(type(value), "__slots__", ()) or vars(value)
+        return sum(_nbytes(getattr(value, name, None), seen) for name in names)
+    return 0
