@@ -1,63 +1,86 @@
-"""The tokenizer: one object for encoding, decoding and look-ups."""
+"""The tokenizer: what :func:`load` returns."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.build.plan import Plan, build_plan, with_added_tokens
-from jittok.decoding import Decoder
-from jittok.encodings import Batch, EncodedTexts, Encoding
-from jittok.engine import Engine, SpecialPolicy
-from jittok.errors import ArgumentError, ArgumentTypeError
-from jittok.post_processing import PostProcessor, check_truncation, merged_words
-from jittok.spec import AddedToken, TokenizerSpec
-from jittok.streaming import DecodeStream
-from jittok.text import Errors, text_from, texts_from
-from jittok.vocabulary import Vocabulary, build_vocabulary
+from .build.plan import Plan, build_plan
+from .decoding import Decoder
+from .encodings import Batch, EncodedTexts, Encoding, SourceText
+from .engine import Engine
+from .errors import ArgumentError, ArgumentTypeError, OutputError
+from .post_processing import PostProcessor, Truncation, check_truncation, merged_words
+from .spec import AddedToken, BPEModel, TokenizerSpec
+from .streaming import DecodeStream
+from .text import Errors, Surrogates, Texts, text_from, texts_from
+from .vocabulary import Vocabulary, build_vocabulary
 
+if TYPE_CHECKING:
+    from .formats.jittok_file import Stored
+    from .tables import VocabularyTables
+
+SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 Strategy = Literal["longest_first", "only_first", "only_second"]
 Side = Literal["left", "right"]
 
+#: Changes when the same spec would be encoded otherwise.
+_FINGERPRINT_VERSION = 1
+
+#: Formats that :meth:`Tokenizer.save` writes, by suffix.
+_SUFFIXES = {".json": "tokenizer.json", ".tiktoken": "tiktoken", ".jittok": "jittok"}
+
 
 class Tokenizer:
-    """Turns text into token ids and back, exactly as the reference library of its file does.
+    """Turns text into ids and ids into text, exactly as the library does that its file was made for.
 
-    A tokenizer is immutable, and safe to share between threads, to pickle and to use after a fork. Settings of
-    one call are arguments of that call. Made by :func:`jittok.load`.
+    Made by :func:`jittok.load`. A tokenizer never changes: all settings are arguments of the call that they
+    are for. It can be pickled, and used in threads and in forked processes.
 
     Parameters
     ----------
     spec
-        What the tokenizer's file says.
+        What the tokenizer is.
+    plan, vocabulary
+        Its tables, where they are built already.
+
+    Attributes
+    ----------
+    spec
+        The same.
+    plan
+        The steps that text goes through, with the tables of each.
 
     Examples
     --------
     >>> import jittok
     >>> tok = jittok.load_default()
-    >>> enc = tok.encode("To be, or not to be")
-    >>> tok.decode(enc.ids)
+    >>> tok.decode(tok.encode("To be, or not to be"))
     'To be, or not to be'
     """
 
     def __init__(
-        self, spec: TokenizerSpec, *, _plan: Plan | None = None, _vocabulary: Vocabulary | None = None
+        self, spec: TokenizerSpec, *, plan: Plan | None = None, vocabulary: VocabularyTables | None = None
     ) -> None:
         self.spec = spec
-        self.plan = build_plan(spec) if _plan is None else _plan
-        shown = self.plan.shown_tokens()
-        self.vocabulary = Vocabulary(build_vocabulary(spec), spec.added_tokens, shown) if _vocabulary is None else _vocabulary
+        self.plan = build_plan(spec) if plan is None else plan
+        tables = build_vocabulary(spec) if vocabulary is None else vocabulary
         self._engine = Engine(self.plan)
-        self._surrogates: Literal["raise", "replace"] = "replace" if spec.reference == "tiktoken" else "raise"
+        self._vocabulary = Vocabulary(tables, spec.added_tokens, self._normalized_content)
+        self.decoder = Decoder(spec, self._vocabulary)
+        self._post_processor = PostProcessor(spec, self._vocabulary)
 
-    # ------------------------------------------------------------------------------------------- encoding
+    # ----------------------------------------------------------------------------------------------- encoding
 
     def encode(
         self,
@@ -72,295 +95,349 @@ class Tokenizer:
         truncation_side: Side = "right",
         is_split_into_words: bool = False,
         errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
     ) -> Encoding:
         """Encode one text, or a pair of texts.
 
         Parameters
         ----------
         text, pair
-            str, or bytes of UTF-8; a list of words with `is_split_into_words`.
+            str, or bytes in UTF-8; with `is_split_into_words`, a list of words.
         add_special_tokens
             Put the special tokens of the file's template around the text.
         special
-            What a special token written in the text becomes: "parse" its id, "text" ordinary text, "raise" an
-            error, a set of special tokens: those parsed, the others text. None: what the file's reference does.
+            What a special token that is written in the text becomes: "parse" its id, "text" ordinary text,
+            "raise" an error, a set of tokens: those parsed, the others text. None: as the file's own library
+            does by default (tokenizers parses, tiktoken raises).
         max_length
-            Most tokens of the result, special tokens included; the rest goes to ``overflowing``.
+            Cut to this many tokens, special tokens included; the further windows are in ``overflowing``.
         stride
-            Tokens that each further window repeats.
+            Tokens that a window repeats of the one before.
         truncation
-            Of a pair, what is cut: "longest_first", "only_first" or "only_second".
+            Which text of a pair is cut: "longest_first", "only_first" or "only_second".
         truncation_side
-            Where: "right" or "left".
+            The side on which tokens are cut off, "right" or "left".
         is_split_into_words
-            `text` and `pair` are lists of words; ``word_ids`` are their numbers.
+            Each word is encoded for itself; ``word_ids`` are the numbers of the words, and spans count from
+            the beginning of each word.
         errors
-            For bytes that are not UTF-8: "strict" an error, "replace" U+FFFD.
+            What invalid UTF-8 in bytes becomes: "strict" an error, "replace" U+FFFD.
+        surrogates
+            What a lone surrogate in a str becomes: "raise" an error, "replace" U+FFFD. None: as the file's
+            own library (tokenizers raises, tiktoken replaces).
 
         Returns
         -------
         Encoding
-            Acts as a sequence of ids.
 
         Raises
         ------
         TextError
-            Invalid UTF-8 or, for files of tokenizers, a lone surrogate.
+            Invalid UTF-8 or a lone surrogate.
         SpecialTokenError
-            `special` is "raise" and the text holds a special token.
+            A special token is in the text, and `special` is "raise".
         ArgumentError, ArgumentTypeError
-            An argument is none of the values allowed.
-        """
-        cut = check_truncation(max_length, stride, truncation, truncation_side)
-        first, source = self._encode_one(text, special, is_split_into_words, errors)
-        if pair is None:
-            second, sources = None, (source,)
-        else:
-            second, pair_source = self._encode_one(pair, special, is_split_into_words, errors)
-            sources = (source, pair_source)
-        return self._post_processor.process(
-            first, second, add_special_tokens=add_special_tokens, truncation=cut, texts=sources
-        )
+            An argument has an impossible value or type.
 
-    def _encode_one(
-        self, text: object, special: SpecialPolicy | None, is_split_into_words: bool, errors: Errors
-    ) -> tuple[EncodedTexts, str | tuple[str, ...]]:
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> enc = tok.encode("Words, words, words.")
+        >>> [enc.tokens[0], enc.spans[0].tolist()]
+        ['Words', [0, 5]]
+        >>> windows = tok.encode("Words, words, words.", max_length=4, stride=1)
+        >>> len(windows), len(windows.overflowing)
+        (4, 1)
+        """
+        settings = check_truncation(max_length, stride, truncation, truncation_side)
         policy = self.spec.default_special if special is None else special
-        if is_split_into_words:
-            if isinstance(text, str | bytes) or not isinstance(text, Iterable):
-                raise ArgumentTypeError(
-                    f"with is_split_into_words the text must be a list of words, got {type(text).__name__}"
-                )
-            words = list(text)
-            texts = texts_from(words, errors=errors, surrogates=self._surrogates)
-            encoded = self._engine.encode(
-                texts.data, texts.indptr, spans=True, words=True, special=policy, threads=1
-            )
-            return merged_words(encoded), tuple(
-                w if isinstance(w, str) else bytes(w).decode("utf-8", "replace") for w in words
-            )
-        texts = text_from(text, errors=errors, surrogates=self._surrogates)
-        encoded = self._engine.encode(texts.data, texts.indptr, spans=True, words=True, special=policy, threads=1)
-        if isinstance(text, str):
-            return encoded, text
-        return encoded, texts.data[: int(texts.indptr[-1])].tobytes().decode("utf-8", "replace")
+        parts = []
+        texts: list[SourceText] = []
+        for name, value in (("text", text), ("pair", pair)):
+            if name == "pair" and value is None:
+                continue
+            encoded, source = self._encode_one(name, value, is_split_into_words, policy, errors, surrogates)
+            parts.append(encoded)
+            texts.append(source)
+        return self._post_processor.process(
+            *parts, add_special_tokens=add_special_tokens, truncation=settings, texts=tuple(texts)
+        )
 
     def encode_batch(
         self,
         texts: Any,
         pairs: Any = None,
         *,
+        spans: bool = False,
+        threads: int | None = None,
         add_special_tokens: bool = True,
         special: SpecialPolicy | None = None,
-        spans: bool = False,
-        words: bool = False,
         max_length: int | None = None,
         stride: int = 0,
         truncation: Strategy = "longest_first",
         truncation_side: Side = "right",
         overflowing: bool = False,
-        threads: int | None = None,
         errors: Errors = "strict",
-        pad_id: int | None = None,
+        surrogates: Surrogates | None = None,
     ) -> Batch:
         """Encode many texts.
 
         Parameters
         ----------
-        texts, pairs
-            list[str], list[bytes], a pyarrow string array, or (uint8 data, int64 indptr).
-        add_special_tokens, special, max_length, stride, truncation, truncation_side, errors
-            As for :meth:`encode`.
-        spans, words
-            Whether to compute character spans and pre-token numbers.
-        overflowing
-            Keep the further windows of texts that are cut, as rows of their own.
+        texts
+            A list (or other iterable) of str or of bytes, a pyarrow string array, or ``(data, indptr)``:
+            UTF-8 bytes uint8[m] and row pointers int64[n + 1].
+        pairs
+            As many texts again, to encode pairs.
+        spans
+            Compute spans, word ids, type ids and masks too.
         threads
-            At most so many; None: one for each processor (one inside a worker process). Results do not
-            depend on it.
-        pad_id
-            The default of :meth:`Batch.pad`.
+            At most so many threads; None for one for each processor. The result is the same for any number.
+        overflowing
+            Keep the further windows of texts that are cut, as rows of their own; ``document_ids`` says whose
+            they are.
+        add_special_tokens, special, max_length, stride, truncation, truncation_side, errors, surrogates
+            As in :meth:`encode`.
 
         Returns
         -------
         Batch
-            Flat arrays: ``ids``, ``indptr``, ``spans``.
 
         Raises
         ------
         TextError, SpecialTokenError, ArgumentError, ArgumentTypeError
-            As for :meth:`encode`, naming the text's number.
-        """
-        cut = check_truncation(max_length, stride, truncation, truncation_side)
-        policy = self.spec.default_special if special is None else special
-        sources, encoded = [], []
-        for given in (texts,) if pairs is None else (texts, pairs):
-            source = texts_from(given, errors=errors, surrogates=self._surrogates)
-            sources.append((source.data, source.indptr))
-            encoded.append(
-                self._engine.encode(
-                    source.data, source.indptr, spans=spans, words=words, special=policy, threads=threads
-                )
-            )
-        return self._post_processor.process_batch(
-            encoded[0],
-            encoded[1] if pairs is not None else None,
-            add_special_tokens=add_special_tokens,
-            truncation=cut,
-            overflowing=overflowing,
-            texts=tuple(sources),
-            pad_id=self._pad_id if pad_id is None else pad_id,
-        )
-
-    def count(
-        self, text: str | bytes, *, add_special_tokens: bool = True, special: SpecialPolicy | None = None
-    ) -> int:
-        """Number of tokens of a text.
-
-        Parameters
-        ----------
-        text, add_special_tokens, special
-            As for :meth:`encode`.
+            As :meth:`encode`; the message names the text.
 
         Examples
         --------
         >>> import jittok
-        >>> jittok.load_default().count("hello") == len(jittok.load_default().encode("hello"))
+        >>> tok = jittok.load_default()
+        >>> batch = tok.encode_batch(["one text", "", "another one"])
+        >>> len(batch), batch.ids.dtype.name, batch[1].ids.tolist()
+        (3, 'int32', [])
+        """
+        settings = check_truncation(max_length, stride, truncation, truncation_side)
+        sources = [self._texts(texts, errors, surrogates)]
+        if pairs is not None:
+            sources.append(self._texts(pairs, errors, surrogates))
+        parts = [self._encode_texts(source, spans, special, threads) for source in sources]
+        return self._post_processor.process_batch(
+            *parts,
+            add_special_tokens=add_special_tokens,
+            truncation=settings,
+            overflowing=overflowing,
+            texts=tuple((source.data, source.indptr) for source in sources) if spans else (),
+            pad_id=self._pad_id,
+        )
+
+    def count(
+        self,
+        text: str | bytes,
+        pair: str | bytes | None = None,
+        *,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> int:
+        """Return how many tokens :meth:`encode` gives, without making spans or keeping ids.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> tok.count("Words, words, words.") == len(tok.encode("Words, words, words."))
         True
         """
-        policy = self.spec.default_special if special is None else special
-        source = text_from(text, surrogates=self._surrogates)
-        encoded = self._engine.encode(source.data, source.indptr, special=policy, threads=1)
-        return len(encoded.ids) + (self.num_special_tokens_to_add() if add_special_tokens else 0)
+        chosen = self._surrogates(surrogates)
+        total = self._post_processor.template(pair is not None, add_special_tokens).num_special
+        for value in (text,) if pair is None else (text, pair):
+            source = text_from(value, errors=errors, surrogates=chosen)
+            total += len(self._encode_texts(source, False, special, 1).ids)
+        return total
 
     def count_batch(
         self,
         texts: Any,
         *,
+        threads: int | None = None,
         add_special_tokens: bool = True,
         special: SpecialPolicy | None = None,
-        threads: int | None = None,
         errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
     ) -> NDArray[np.int64]:
-        """Number of tokens of each text, int64[n], without keeping ids.
+        """Return how many tokens each text has.
 
         Parameters
         ----------
-        texts, add_special_tokens, special, threads, errors
-            As for :meth:`encode_batch`.
+        texts, threads, add_special_tokens, special, errors, surrogates
+            As in :meth:`encode_batch`.
+
+        Returns
+        -------
+        int64[n]
+
+        Examples
+        --------
+        >>> import jittok
+        >>> jittok.load_default().count_batch(["", "to be"]).tolist()
+        [0, 2]
         """
+        source = self._texts(texts, errors, surrogates)
         policy = self.spec.default_special if special is None else special
-        source = texts_from(texts, errors=errors, surrogates=self._surrogates)
         counts = self._engine.count(source.data, source.indptr, special=policy, threads=threads)
-        return counts + (self.num_special_tokens_to_add() if add_special_tokens else 0)
+        return counts + self._post_processor.template(False, add_special_tokens).num_special
 
-    def num_special_tokens_to_add(self, pair: bool = False) -> int:
-        """Number of special tokens that the template puts around a text, or a pair."""
-        return self._post_processor.num_special_tokens_to_add(pair)
-
-    def normalize(self, text: str) -> str:
-        """The text as the file's normalizers leave it."""
-        if not isinstance(text, str):
-            raise ArgumentTypeError(f"normalize takes a str, got {type(text).__name__}")
-        if self.plan.normalizer is None:
-            return text
-        return self.plan.normalizer.apply_strings([text])[0]
-
-    # ------------------------------------------------------------------------------------------- decoding
+    # ----------------------------------------------------------------------------------------------- decoding
 
     def decode(self, ids: Any, skip_special_tokens: bool = False) -> str:
-        """The text of a sequence of ids.
+        """Return the text of a sequence of ids.
 
         Parameters
         ----------
         ids
-            Any sequence or array of ids, or an :class:`Encoding`.
+            An :class:`Encoding`, an array, a list, or one id.
         skip_special_tokens
             Leave special tokens out.
+
+        Returns
+        -------
+        str
+            Bytes that are no valid UTF-8 become U+FFFD.
 
         Raises
         ------
         TokenIdError
-            An id is outside the vocabulary.
+            An id is not in the vocabulary.
         """
         return self.decoder.decode(ids, skip_special_tokens)
 
     def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
-        """The bytes of a sequence of ids, which need not be UTF-8 as a whole. See :meth:`decode`."""
+        """Return the bytes that a sequence of ids stands for; see :meth:`decode`."""
         return self.decoder.decode_bytes(ids, skip_special_tokens)
 
     def decode_batch(self, batch: Any, skip_special_tokens: bool = False) -> list[str]:
-        """The texts of a :class:`Batch`, or of several sequences of ids. See :meth:`decode`."""
+        """Return the texts of a :class:`Batch`, of ``(ids, indptr)``, or of a list of sequences of ids.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> tok.decode_batch(tok.encode_batch(["one", "two"]))
+        ['one', 'two']
+        """
         return self.decoder.decode_batch(batch, skip_special_tokens)
 
     def decode_stream(self, skip_special_tokens: bool = False) -> DecodeStream:
-        """A decoder for ids that arrive one at a time; its ``push(id)`` never gives half a character."""
+        """Return a decoder for ids that arrive one at a time.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> stream = tok.decode_stream()
+        >>> "".join(stream.push(i) for i in tok.encode("naïve"))
+        'naïve'
+        """
         return DecodeStream(self.decoder, skip_special_tokens)
 
-    @cached_property
-    def decoder(self) -> Decoder:
-        """Turns ids into text."""
-        return Decoder(self.spec, self.vocabulary)
-
-    @cached_property
-    def _post_processor(self) -> PostProcessor:
-        return PostProcessor(self.spec, self.vocabulary)
-
-    # ------------------------------------------------------------------------------------------ vocabulary
+    # --------------------------------------------------------------------------------------------- vocabulary
 
     @property
     def vocab_size(self) -> int:
-        """Number of ids: one more than the greatest. A few of them may have no token."""
-        return self.vocabulary.size
+        """The size of the vocabulary, added tokens included, as the file's own library counts it.
 
-    def __len__(self) -> int:
-        return self.vocab_size
+        That is the number of different tokens; for a rank file one more than the greatest id, which is larger
+        where ids have holes.
+        """
+        return self._vocabulary.size if self.spec.reference == "tiktoken" else len(self._vocabulary)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """The token of an id, as the vocabulary writes it; None for an id without one."""
-        return self.vocabulary.id_to_token(token_id)
+        """Return the token string of an id, or None where there is no such token."""
+        return self._vocabulary.id_to_token(token_id)
 
     def token_to_id(self, token: str | bytes) -> int | None:
-        """The id of a token, or None."""
-        return self.vocabulary.token_to_id(token)
+        """Return the id of a token string, or None; for a rank file, of a token's text or bytes."""
+        return self._vocabulary.token_to_id(token)
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        """Special tokens and their ids."""
-        return self.vocabulary.special_tokens
+        """The special tokens and their ids, in order of id."""
+        return self._vocabulary.special_tokens
 
-    @property
-    def added_tokens(self) -> tuple[AddedToken, ...]:
-        """All tokens that are looked for in the text before the model sees it."""
-        return self.spec.added_tokens
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:
+        """Return how many special tokens ``add_special_tokens`` adds to one text, or to a pair."""
+        return self._post_processor.num_special_tokens_to_add(pair)
 
-    @property
-    def _pad_id(self) -> int | None:
-        stored = self.spec.stored_padding
-        return int(stored["pad_id"]) if stored and "pad_id" in stored else None
+    def normalize(self, text: str) -> str:
+        """Return `text` after the file's normalizers.
+
+        Raises
+        ------
+        ArgumentTypeError
+            It is no str.
+        """
+        if not isinstance(text, str):
+            raise ArgumentTypeError(f"text: expected str, got {type(text).__name__}")
+        normalizer = self.plan.normalizer
+        return text if normalizer is None else normalizer.apply_strings([text])[0]
+
+    # ------------------------------------------------------------------------------------------- other objects
 
     def with_added_tokens(self, tokens: Iterable[str | AddedToken], special: bool = False) -> Tokenizer:
-        """A new tokenizer that also finds `tokens` in the text.
+        """Return a tokenizer that has more added tokens.
 
         Parameters
         ----------
         tokens
-            Contents, or :class:`~jittok.spec.AddedToken` (whose ids are not looked at). A content that the
-            vocabulary has keeps its id; others get the next free ids.
+            Strings, or :class:`~jittok.spec.AddedToken` whose ids are ignored. One that is in the vocabulary
+            keeps its id; others get the next free ids.
         special
-            For contents: make them special tokens.
+            Whether the strings become special tokens, which are not looked for in normalised text.
 
         Returns
         -------
         Tokenizer
-            This one is not changed.
-        """
-        spec = with_added_tokens(self.spec, tokens, special, self.token_to_id, self.vocab_size)
-        plan = self.plan.with_added_tokens(spec)
-        vocabulary = Vocabulary(build_vocabulary(spec), spec.added_tokens, plan.shown_tokens())
-        return Tokenizer(spec, _plan=plan, _vocabulary=vocabulary)
 
-    # ------------------------------------------------------------------------------------------------ rest
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            A token is empty or no str.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> more = tok.with_added_tokens(["<tool>"], special=True)
+        >>> more.encode("a<tool>b").tokens
+        ['a', '<tool>', 'b']
+        """
+        if isinstance(tokens, str):
+            raise ArgumentTypeError("tokens: expected a list of tokens, got one str")
+        known = {token.content: token for token in self.spec.added_tokens}
+        following = self._vocabulary.size
+        for number, token in enumerate(tokens):
+            if isinstance(token, str):
+                token = AddedToken(0, token, special=special, normalized=not special)
+            if not isinstance(token, AddedToken):
+                raise ArgumentTypeError(
+                    f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}"
+                )
+            if not token.content:
+                raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
+            own = self.token_to_id(token.content)
+            if token.content in known:
+                own = known[token.content].id
+            elif own is None:
+                own = following
+                following += 1
+            # As in the reference, a token that was special stays so.
+            was_special = token.content in known and known[token.content].special
+            known[token.content] = replace(token, id=own, special=token.special or was_special)
+        added = tuple(sorted(known.values(), key=lambda token: token.id))
+        spec = replace(self.spec, added_tokens=added)
+        return Tokenizer(spec, plan=self.plan.with_added_tokens(spec))
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the tokenizer to a file.
@@ -368,41 +445,66 @@ class Tokenizer:
         Parameters
         ----------
         path
-            Where.
+            A file name. An existing file is replaced once the new one is complete.
         format
-            "jittok", "tokenizer.json" or "tiktoken"; None: by the name's ending (.jittok, .json, .tiktoken).
+            "tokenizer.json", "tiktoken" or "jittok"; None: by suffix (.json, .tiktoken, .jittok).
 
         Raises
         ------
-        ArgumentError
-            The ending says no format.
         UnsupportedError
-            The tokenizer cannot be stated in that format.
+            The format cannot hold this tokenizer.
+        ArgumentError
+            The suffix or format is not known.
         OutputError
             The file cannot be written.
         """
-        from jittok.formats.saving import save
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentTypeError(f"path: expected a str or a path object, got {type(path).__name__}")
+        file = Path(os.fsdecode(path))
+        chosen = _SUFFIXES.get(file.suffix) if format is None else format
+        if chosen is None or chosen not in _SUFFIXES.values():
+            raise ArgumentError(
+                f"cannot tell a format from {file.name!r} and format={format!r}; "
+                f"pass format= one of {', '.join(_SUFFIXES.values())}"
+            )
+        _write_file(file, self._as_file(chosen))
 
-        save(self, Path(path), format)
+    def _as_file(self, format: str) -> bytes:
+        if format == "tokenizer.json":
+            from .formats import tokenizer_json
 
-    def clear_cache(self) -> None:
-        """Forget the pre-tokens seen so far. Results do not depend on it."""
-        self._engine.clear_cache()
+            return tokenizer_json.write(self.spec)
+        if format == "tiktoken":
+            from .formats import tiktoken_file
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all tables, and of the caches of threads that are idle."""
-        arrays: dict[int, NDArray[Any]] = {}
-        for group in (*self.plan.table_groups(), self.vocabulary.tables):
-            arrays.update((id(array), array) for array in group)
-        return sum(array.nbytes for array in arrays.values()) + self._engine.cache_bytes()
+            return tiktoken_file.write(self.spec)
+        from .formats import jittok_file
+
+        return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
+
+    # ----------------------------------------------------------------------------------------------- identity
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all that decides the results, as hexadecimal digits: equal for equal tokenizers."""
-        from jittok.formats.jittok_file import fingerprint
+        """A sha256 (64 hexadecimal digits) that is equal for tokenizers that encode alike.
 
-        return fingerprint(self)
+        It depends on the content of the file, not on how or where it was stored.
+        """
+        digest = hashlib.sha256(b"jittok %d\n" % _FINGERPRINT_VERSION)
+        model = self.spec.model
+        tables = self._vocabulary.tables
+        for array in (tables.strings, tables.string_indptr, tables.flags):
+            digest.update(array.tobytes())
+        if isinstance(model, BPEModel):
+            digest.update(json.dumps(list(model.merges)).encode("utf-8", "surrogatepass"))
+        for part in (model, self.spec):
+            for field in fields(part):
+                # How the file was written, and what native calls never apply, is no part of it.
+                if field.name not in (
+                    "vocab", "merges", "ranks", "model", "source_format", "stored_truncation", "stored_padding", "extra"
+                ):  # fmt: skip
+                    digest.update(f"{field.name}={getattr(part, field.name)!r}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
@@ -413,15 +515,95 @@ class Tokenizer:
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from jittok.formats.jittok_file import from_bytes, to_bytes
-
-        return from_bytes, (to_bytes(self),)
+        return _from_bytes, (self._as_file("jittok"),)
 
     def __repr__(self) -> str:
-        return (
-            f"<jittok.Tokenizer {self.spec.source_format}, {self.vocab_size} ids, "
-            f"{len(self.special_tokens)} special tokens>"
+        model = type(self.spec.model).__name__.removesuffix("Model")
+        return f"Tokenizer({model}, {self.vocab_size:,} tokens, from {self.spec.source_format})"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tables."""
+        arrays = {}
+        for group in (*self.plan.table_groups(), self._vocabulary.tables):
+            arrays.update({id(array): array.nbytes for array in group})
+        return sum(arrays.values())
+
+    def clear_cache(self) -> None:
+        """Forget the words that earlier calls left in the bounded caches."""
+        self._engine.clear_cache()
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _surrogates(self, surrogates: Surrogates | None) -> Surrogates:
+        if surrogates is None:
+            return "replace" if self.spec.reference == "tiktoken" else "raise"
+        return surrogates
+
+    def _texts(self, texts: Any, errors: Errors, surrogates: Surrogates | None) -> Texts:
+        return texts_from(texts, errors=errors, surrogates=self._surrogates(surrogates))
+
+    def _encode_texts(
+        self, texts: Texts, spans: bool, special: SpecialPolicy | None, threads: int | None
+    ) -> EncodedTexts:
+        policy = self.spec.default_special if special is None else special
+        return self._engine.encode(
+            texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
         )
+
+    def _encode_one(
+        self,
+        name: str,
+        text: Any,
+        is_split_into_words: bool,
+        special: SpecialPolicy,
+        errors: Errors,
+        surrogates: Surrogates | None,
+    ) -> tuple[EncodedTexts, SourceText]:
+        chosen = self._surrogates(surrogates)
+        if is_split_into_words:
+            if isinstance(text, str | bytes) or not isinstance(text, Iterable):
+                raise ArgumentTypeError(
+                    f"{name}: expected a list of words with is_split_into_words, got {type(text).__name__}"
+                )
+            source = texts_from(text, errors=errors, surrogates=chosen)
+            encoded = merged_words(self._encode_texts(source, True, special, 1))
+            bounds = source.indptr.tolist()
+            words = tuple(
+                source.data[begin:end].tobytes().decode() for begin, end in zip(bounds, bounds[1:], strict=False)
+            )
+            return encoded, words
+        source = text_from(text, errors=errors, surrogates=chosen)
+        encoded = self._encode_texts(source, True, special, None)
+        shown: str
+        if isinstance(text, str) and text.isascii():
+            shown = text
+        else:
+            shown = source.data[: int(source.indptr[-1])].tobytes().decode()
+        return encoded, shown
+
+    @cached_property
+    def _pad_id(self) -> int | None:
+        stored = self.spec.stored_padding
+        if stored is not None and isinstance(stored.get("pad_id"), int):
+            return int(stored["pad_id"])
+        special = self.special_tokens
+        return next((special[token] for token in ("<pad>", "[PAD]") if token in special), None)
+
+    def _normalized_content(self, token_id: int) -> str:
+        return self._shown_contents[token_id]
+
+    @cached_property
+    def _shown_contents(self) -> dict[int, str]:
+        """What each added token is shown as when found in normalised text."""
+        tokens = self.spec.added_tokens
+        contents = [token.content for token in tokens]
+        normalizer = self.plan.normalizer
+        if normalizer is not None:
+            normalized = normalizer.apply_strings(contents)
+            pairs = zip(tokens, normalized, strict=True)
+            contents = [text if token.normalized else token.content for token, text in pairs]
+        return {token.id: content for token, content in zip(tokens, contents, strict=True)}
 
 
 def load(
@@ -431,19 +613,18 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Tokenizer:
-    """Load a tokenizer.
+    """Load a tokenizer from a file or directory; its content decides the format.
 
     Parameters
     ----------
     path
-        tokenizer.json, a directory, vocab.json with merges.txt beside it, a .tiktoken file, or a jittok file.
-        The content decides the format.
+        tokenizer.json, a directory with tokenizer.json or vocab.json and merges.txt, a .tiktoken rank file,
+        or a jittok file.
     format
-        The format by name, if the content is not to decide.
-    pattern
-        For rank files that are not known by content: the split pattern, as a regex or a known encoding's name.
-    special_tokens
-        For rank files: special tokens and their ids.
+        Its name, to skip detection: "tokenizer.json", "merges", "tiktoken" or "jittok".
+    pattern, special_tokens
+        Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
+        special tokens with their ids.
 
     Returns
     -------
@@ -451,26 +632,54 @@ def load(
 
     Raises
     ------
-    FormatError
-        The file is malformed; the message names the place.
-    UnsupportedError
-        The file asks for something that jittok does not have; the message names it.
-    MissingFileError
-        There is no such file.
+    MissingFileError, FormatError, UnknownFormatError, UnsupportedError, RegexError
+        The file cannot be read; the message names the field and what was expected.
     """
-    from jittok.formats.detect import locate, read_spec
+    from .formats.detect import locate, read_spec
 
-    if locate(path, format)[0] == "jittok":
-        from jittok.formats.jittok_file import read
+    kind, file = locate(path, format)
+    if kind == "jittok":
+        from .formats import jittok_file
 
-        return read(locate(path, format)[1])
+        return _from_stored(jittok_file.read(file))
     return Tokenizer(read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens))
 
 
 def load_default() -> Tokenizer:
-    """The built-in tokenizer: a byte-level BPE of 32,768 tokens, trained on public-domain text."""
-    folder = Path(__file__).parent / "data"
-    for name in ("default.jittok", "default.tokenizer.json"):
-        if (folder / name).exists():
-            return load(folder / name)
-    raise ArgumentError(f"the built-in tokenizer is missing from {folder}; install jittok again")
+    """Load the built-in tokenizer: byte-level BPE, made from public-domain text.
+
+    Examples
+    --------
+    >>> import jittok
+    >>> jittok.load_default().vocab_size > 16_000
+    True
+    """
+    return load(Path(__file__).parent / "data" / "default.jittok")
+
+
+def _from_stored(stored: Stored) -> Tokenizer:
+    return Tokenizer(stored.spec, plan=stored.plan, vocabulary=stored.vocabulary)
+
+
+def _from_bytes(content: bytes) -> Tokenizer:
+    """A tokenizer from the content of a jittok file: what pickling keeps."""
+    from .formats import jittok_file
+
+    return _from_stored(jittok_file.parse(content, "pickled tokenizer"))
+
+
+def _write_file(file: Path, content: bytes) -> None:
+    """Write a file under a temporary name beside its place, and move it there when complete."""
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, file)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise OutputError(f"{file}: cannot be written: {error.strerror or error}") from None

@@ -203,10 +203,11 @@ class Vocabulary:
     ----------
     tables
         The arrays.
-    spec_added
-        The added tokens, for :attr:`special_tokens` and the strings below.
+    added_tokens
+        The added tokens, which :attr:`special_tokens` lists. Two of them may have the same id.
     shown
-        What a token found in the normalised text is shown as, by id, where that is not its content.
+        Gives what an added token that is looked for in normalised text is shown as: its content, normalised.
+        None: its content.
 
     Attributes
     ----------
@@ -217,13 +218,14 @@ class Vocabulary:
     def __init__(
         self,
         tables: VocabularyTables,
-        spec_added: Iterable[AddedToken] = (),
-        shown: Mapping[int, str] | None = None,
+        added_tokens: Iterable[AddedToken] = (),
+        shown: Callable[[int], str] | None = None,
     ) -> None:
         self.tables = tables
-        self.added_tokens = tuple(spec_added)
+        self.added_tokens = tuple(added_tokens)
         self.size = len(tables.flags)
-        self._shown = dict(shown or {})
+        self._shown = shown
+        self._added_ids = {token.content: token.id for token in self.added_tokens}
 
     def __len__(self) -> int:
         """Return the number of different tokens (holes in the ids are not counted)."""
@@ -283,6 +285,8 @@ class Vocabulary:
         A binary search among CRC-32 values, then a comparison with the few that are equal.
         """
         if isinstance(token, str):
+            if token in self._added_ids:
+                return self._added_ids[token]
             try:
                 key = token.encode()
             except UnicodeEncodeError:
@@ -333,7 +337,9 @@ class Vocabulary:
         result = self.tokens(ids)
         flags = self.tables.flags[ids]
         for row in np.flatnonzero(flags & (STRIPS | NORMALIZED)).tolist():
-            token = self._shown.get(int(ids[row]), result[row])
+            token = result[row]
+            if flags[row] & NORMALIZED and self._shown is not None:
+                token = self._shown(int(ids[row]))
             piece = slice_of(row) if flags[row] & STRIPS and spans is not None else None
             if piece is not None and spans is not None and spans[row, 1] > spans[row, 0]:
                 left, right = outer_white_space(piece)

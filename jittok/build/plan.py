@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from jittok.build.added_tokens import build_added_tokens
 from jittok.build.merge_tables import build_merge_tables
 from jittok.build.regex_automaton import compile_split
 from jittok.build.split_windows import build_split_tables
-from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from jittok.errors import UnsupportedError
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.spec import (
     AddedToken,
@@ -81,15 +80,6 @@ class Plan:
     last_split: SplitTables
     merges: MergeTables
 
-    def shown_tokens(self) -> dict[int, str]:
-        """Normalised contents by id, of the added tokens whose own content differs."""
-        if self.normalizer is None or self.normalized_tokens is None:
-            return {}
-        chosen = [self.added_tokens[i] for i in self.normalized_tokens.members]
-        contents = self.normalizer.apply_strings([token.content for token in chosen])
-        pairs = zip(chosen, contents, strict=True)
-        return {token.id: content for token, content in pairs if content != token.content}
-
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """This plan, with the added tokens of `spec` instead."""
         return replace(self, **_added_stages(spec, self.normalizer))
@@ -126,32 +116,18 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     )
 
 
-def with_added_tokens(
-    spec: TokenizerSpec,
-    tokens: Iterable[str | AddedToken],
-    special: bool,
-    token_to_id: Callable[[str], int | None],
-    size: int,
-) -> TokenizerSpec:
-    """`spec` with more added tokens, see :meth:`jittok.Tokenizer.with_added_tokens`."""
-    if isinstance(tokens, str):
-        raise ArgumentTypeError("tokens must be a list of contents, got a single str")
-    known = {token.content: token for token in spec.added_tokens}
-    for token in tokens:
-        if isinstance(token, str):
-            token = AddedToken(id=-1, content=token, special=special, normalized=not special)
-        if not isinstance(token, AddedToken):
-            raise ArgumentTypeError(f"an added token must be a str or an AddedToken, got {type(token).__name__}")
-        if not token.content:
-            raise ArgumentError("an added token must not be empty")
-        identifier = token_to_id(token.content)
-        if token.content in known:
-            identifier = known[token.content].id
-        if identifier is None:
-            identifier = size
-            size += 1
-        known[token.content] = replace(token, id=identifier)
-    return replace(spec, added_tokens=tuple(sorted(known.values(), key=lambda token: token.id)))
+def restored_plan(
+    spec: TokenizerSpec, stages: tuple[SplitStage | Rewriter, ...], last_split: SplitTables, merges: MergeTables
+) -> Plan:
+    """The plan of `spec` from stored tables; what is quickly built is built anew."""
+    normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
+    return Plan(
+        **_added_stages(spec, normalizer),
+        normalizer=normalizer if normalizer else None,
+        stages=stages,
+        last_split=last_split,
+        merges=merges,
+    )
 
 
 def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:
