@@ -34,15 +34,16 @@ from jittok.build.regex_syntax import (
     can_be_empty,
     parse,
 )
-from jittok.errors import ArgumentError, UnsupportedError
+from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from jittok.tables import CodepointClasses, SplitAutomaton
-from jittok.unicode import intervals
+from jittok.unicode import classes, intervals
 from jittok.unicode.intervals import END, Intervals
 
 #: Limits on the size of what is built; the largest pattern known in use needs 270 instructions and 120 states.
 MAX_INSTRUCTIONS = 20_000
 MAX_STATES = 4096
 MAX_CLASSES = 254
+MAX_CLASSES_BEFORE_MERGE = 1024
 #: Threads followed in all states together: bounds the time of a hostile pattern.
 MAX_WORK = 500_000
 
@@ -296,16 +297,16 @@ def _canonical(threads: list[_Thread], renamed: dict[int, int]) -> tuple[_Thread
     return tuple(result)
 
 
-def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint8], list[int]] | None:
+def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint16], list[int]] | None:
     """Split the codepoints into classes that no set tells apart.
 
     Returns
     -------
-    class_of : uint8[0x110000]
+    class_of : uint16[0x110000]
         Classes are numbered by their first codepoint.
     class_sets : list[int]
         For each class, and then for the end of the text, a bit for each set that holds it.
-    None when there are more than MAX_CLASSES classes.
+    None when there are more than MAX_CLASSES_BEFORE_MERGE classes.
     """
     boundaries = np.unique(np.concatenate([np.array([0, END], np.int32), *sets]))
     boundaries = boundaries[boundaries <= END]
@@ -314,10 +315,10 @@ def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint8], list[int]] | N
         inside[number] = intervals.contains(members, boundaries)
     signatures = np.packbits(inside, axis=0, bitorder="little").T.copy()
     numbers: dict[bytes, int] = {}
-    of_interval = np.empty(len(boundaries) - 1, np.uint8)
+    of_interval = np.empty(len(boundaries) - 1, np.uint16)
     for i in range(len(boundaries) - 1):
         number = numbers.setdefault(signatures[i].tobytes(), len(numbers))
-        if number >= MAX_CLASSES:
+        if number >= MAX_CLASSES_BEFORE_MERGE:
             return None
         of_interval[i] = number
     class_of = np.repeat(of_interval, np.diff(boundaries))
@@ -384,7 +385,7 @@ def _minimise(
     blocks = np.zeros(n_states, np.int64)
     n_blocks = 1
     # Long chains refine one state a round; then the DFA stays as it is, which costs memory and nothing else.
-    for _ in range(200):
+    for _ in range(8 + 100_000 // n_states):
         table = np.concatenate([blocks[targets] * 2 + matches, blocks[:, None]], axis=1)
         _, blocks = np.unique(table, axis=0, return_inverse=True)
         blocks = blocks.reshape(-1)
@@ -427,6 +428,43 @@ def codepoint_classes(class_of: NDArray[np.uint8]) -> CodepointClasses:
     return CodepointClasses(page_of, stored)
 
 
+def _build(node: Node, pattern: str, dialect: Dialect) -> SplitAutomaton:
+    """Build the automaton of a tree; `pattern` is for messages."""
+    program = _Program(pattern, dialect)
+    start = program.compile(node, program.add(_MATCH, -1))
+    partition = _partition(program.sets)
+    if partition is None:
+        program.refuse(f"it tells more than {MAX_CLASSES_BEFORE_MERGE} classes of codepoints apart")
+    class_of, class_sets = partition
+    targets, matches, first = _minimise(*_determinise(program, start, class_sets))
+
+    # Classes that no state tells apart are one class.
+    columns: dict[bytes, int] = {}
+    merged = np.empty(len(class_sets) - 1, np.uint8)
+    kept: list[int] = []
+    for old in range(len(class_sets) - 1):
+        key = (targets[:, old] * 2 + matches[:, old]).tobytes()
+        if key not in columns:
+            columns[key] = len(columns)
+            kept.append(old)
+        merged[old] = columns[key] & 255
+    if len(kept) > MAX_CLASSES:
+        program.refuse(f"it tells more than {MAX_CLASSES} classes of codepoints apart")
+    kept.append(len(class_sets) - 1)
+    row_shift = (len(kept) - 1).bit_length()
+    transitions = np.zeros((len(targets), 1 << row_shift), np.uint32)
+    transitions[:, : len(kept)] = ((targets[:, kept] << row_shift) << 1) | matches[:, kept]
+    flat = transitions.reshape(-1)
+    flat.flags.writeable = False
+    return SplitAutomaton(
+        classes=codepoint_classes(merged[class_of]),
+        transitions=flat,
+        start=first << row_shift,
+        row_shift=row_shift,
+        end_class=len(kept) - 1,
+    )
+
+
 def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool = False) -> SplitAutomaton:
     """Compile a split pattern to a leftmost-first DFA.
 
@@ -455,49 +493,35 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
 
     Notes
     -----
-    Takes 10 to 40 ms for the patterns in use, besides loading the Unicode data once; a pattern made to be
-    expensive is refused after at most a few seconds.
+    Takes 10 to 40 ms for the patterns in use, besides loading the Unicode data once. A pattern made to be
+    expensive is refused after about a second.
     """
+    if not isinstance(pattern, str):
+        raise ArgumentTypeError(f"a split pattern must be a str, not {type(pattern).__name__}")
     if dialect not in ("oniguruma", "rust"):
         raise ArgumentError(f"dialect {dialect!r} is unknown; use 'oniguruma' or 'rust'")
-    program = _Program(pattern, dialect)
     try:
-        if literal:
-            node: Node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
-        else:
+        if not literal:
             node = parse(pattern, dialect)
-        start = program.compile(node, program.add(_MATCH, -1))
+        elif pattern:
+            node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
+        else:
+            node = Characters(intervals.EMPTY)  # as in tokenizers, the empty string is found nowhere
+        return _build(node, pattern, dialect)
     except RecursionError:
         raise UnsupportedError("the split pattern is nested too deeply; rewrite it with fewer groups") from None
-    partition = _partition(program.sets)
-    if partition is None:
-        program.refuse(f"it tells more than {MAX_CLASSES} classes of codepoints apart")
-    class_of, class_sets = partition
-    targets, matches, first = _minimise(*_determinise(program, start, class_sets))
 
-    # Classes that no state tells apart are one class.
-    columns: dict[bytes, int] = {}
-    merged = np.empty(len(class_sets) - 1, np.uint8)
-    kept: list[int] = []
-    for old in range(len(class_sets) - 1):
-        key = (targets[:, old] * 2 + matches[:, old]).tobytes()
-        if key not in columns:
-            columns[key] = len(columns)
-            kept.append(old)
-        merged[old] = columns[key]
-    kept.append(len(class_sets) - 1)
-    row_shift = (len(kept) - 1).bit_length()
-    transitions = np.zeros((len(targets), 1 << row_shift), np.uint32)
-    transitions[:, : len(kept)] = ((targets[:, kept] << row_shift) << 1) | matches[:, kept]
-    flat = transitions.reshape(-1)
-    flat.flags.writeable = False
-    return SplitAutomaton(
-        classes=codepoint_classes(merged[class_of]),
-        transitions=flat,
-        start=first << row_shift,
-        row_shift=row_shift,
-        end_class=len(kept) - 1,
-    )
+
+def compile_digits(individual: bool) -> SplitAutomaton:
+    """Make the automaton of the Digits pre-tokenizer: a codepoint of category N (Unicode 17.0), or a run of them.
+
+    Parameters
+    ----------
+    individual
+        Whether every digit is a match of its own.
+    """
+    digit = Characters(classes.numeric_17())
+    return _build(digit if individual else Repeat(digit, 1, None, lazy=False), "Digits", "oniguruma")
 
 
 def matches_empty(automaton: SplitAutomaton) -> bool:
