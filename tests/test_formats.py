@@ -784,6 +784,7 @@ def test_pair_without_configuration(tmp_path):
     assert [token.content for token in spec.added_tokens] == ["<|endoftext|>"]
     spec = read_spec(write_pair(tmp_path / "c", ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]))
     assert [token.content for token in spec.added_tokens] == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    assert [token.content for token in spec.added_tokens if token.lstrip] == ["<mask>"]
     assert spec.post_processors == ()
 
 
