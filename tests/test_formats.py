@@ -132,9 +132,7 @@ def behaviour(tokenizer, texts=TEXTS) -> list:
 
 
 def flags_of(spec: TokenizerSpec) -> dict:
-    return {
-        t.id: (t.content, t.single_word, t.lstrip, t.rstrip, t.normalized) for t in spec.added_tokens
-    }
+    return {t.id: (t.content, t.single_word, t.lstrip, t.rstrip, t.normalized) for t in spec.added_tokens}
 
 
 def reference_flags(tokenizer) -> dict:
