@@ -132,9 +132,7 @@ def behaviour(tokenizer, texts=TEXTS) -> list:
 
 
 def flags_of(spec: TokenizerSpec) -> dict:
-    return {
-        t.id: (t.content, t.single_word, t.lstrip, t.rstrip, t.normalized) for t in spec.added_tokens
-    }
+    return {t.id: (t.content, t.single_word, t.lstrip, t.rstrip, t.normalized) for t in spec.added_tokens}
 
 
 def reference_flags(tokenizer) -> dict:
@@ -784,6 +782,7 @@ def test_pair_without_configuration(tmp_path):
     assert [token.content for token in spec.added_tokens] == ["<|endoftext|>"]
     spec = read_spec(write_pair(tmp_path / "c", ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]))
     assert [token.content for token in spec.added_tokens] == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    assert [token.content for token in spec.added_tokens if token.lstrip] == ["<mask>"]
     assert spec.post_processors == ()
 
 
