@@ -359,7 +359,22 @@ def substitute(tables, text, out, scratch, counts):
         run_source = first  # what its first codepoint with a new source comes from
         last_class = 0
         ordered = True
-        for i in range(first, last + 1):
+        i = first - 1
+        while i < last:
+            i += 1
+            if last_class == 0:  # copy what stays as it is
+                while i < last and written + 3 <= capacity:
+                    codepoint = np.int64(text.codepoints[i])
+                    page = np.int64(tables.page_of[codepoint >> 7])
+                    number = np.int64(tables.class_of[(page << 7) | (codepoint & 127)])
+                    if number != 0 or (hangul and 0xAC00 <= codepoint < 0xD7A4):
+                        break
+                    out.codepoints[written] = codepoint
+                    if aligned:
+                        out.source_start[written] = text.source_start[i]
+                        out.source_end[written] = text.source_end[i]
+                    written += 1
+                    i += 1
             begin = written
             number = 0
             if i < last:
@@ -482,6 +497,17 @@ def replace_literal(pattern, failure, content, text, out):
         first = text.indptr[segment]
         last = text.indptr[segment + 1]
         matched = 0
+        if length == 1 and size == 1 and written + last - first <= capacity:
+            for i in range(first, last):
+                codepoint = text.codepoints[i]
+                out.codepoints[written + i - first] = content[0] if codepoint == pattern[0] else codepoint
+            if aligned:
+                for i in range(first, last):
+                    out.source_start[written + i - first] = text.source_start[i]
+                    out.source_end[written + i - first] = text.source_end[i]
+            written += last - first
+            out.indptr[segment + 1] = written
+            continue
         for i in range(first, last + 1):
             if written + size + 1 > capacity:
                 return -(2 * capacity + size + 64)
