@@ -197,3 +197,28 @@ SUSPICION_STRIP_RIGHT = 3  # 1: changes where white space is last
 SUSPICION_PREFIX = 4  # a codepoint: changes unless this one is first; -1
 SUSPICION_PREFIX_2 = 5  # another one
 SUSPICION_NUMBERS = 6
+
+
+#: Bits of :attr:`VocabularyTables.flags`.
+PRESENT = 1  # the id has a token
+ADDED = 2  # an added token
+SPECIAL = 4  # a special token: left out by skip_special_tokens
+STRIPS = 8  # an added token that takes white space around it into its match (lstrip or rstrip)
+NORMALIZED = 16  # an added token looked for in the normalised text
+
+
+class VocabularyTables(NamedTuple):
+    """Every token by id, and every id by token.
+
+    Ids without a token (holes) have empty strings and no ``PRESENT`` bit. Strings are UTF-8, in the byte
+    alphabet where the file is byte-level; only a rank file's tokens may be any bytes. ``token_bytes`` and
+    ``strings`` are the same arrays where a token stands for its own string.
+    """
+
+    strings: NDArray[np.uint8]  # the token strings, one after another in order of id
+    string_indptr: NDArray[np.int64]  # [size + 1], token i is strings[string_indptr[i]:string_indptr[i + 1]]
+    token_bytes: NDArray[np.uint8]  # the bytes of text that each token stands for
+    bytes_indptr: NDArray[np.int64]  # [size + 1]
+    flags: NDArray[np.uint8]  # [size], see PRESENT, ADDED, ...
+    hashes: NDArray[np.uint32]  # [n tokens], CRC-32 of the strings, rising
+    hash_ids: NDArray[np.int32]  # [n tokens], the id of each hash

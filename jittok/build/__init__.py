@@ -1,1 +1,1 @@
-"""From what a file says (:mod:`jittok.spec`) to the arrays that kernels read (:mod:`jittok.tables`)."""
+"""Specs to tables: regexes, merges, normalizers, added tokens."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.build.hash_tables import EMPTY, fill_slots, hash_key
+from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, SECOND_FACTOR, fill_slots, fill_two_choices, hash_key
 from jittok.errors import FormatError, UnsupportedError
 from jittok.spec import BPEModel, RankModel
 from jittok.tables import (
@@ -23,9 +23,9 @@ from jittok.tables import (
 )
 
 #: Ids and symbols are packed into 20 bits, merge numbers into 24.
-MOST_TOKENS = (1 << 20) - 1
-MOST_MERGES = (1 << 24) - 1
-NO_MERGE = 0x7FFFFFFF
+MOST_TOKENS = (1 << 20) - 512
+MOST_MERGES = (1 << 24) - 2
+NO_MERGE = (1 << 24) - 1
 _NO_INTS = np.zeros(0, np.int32)
 
 
@@ -163,7 +163,9 @@ def _listed_pairs(model: BPEModel) -> tuple[NDArray[np.int64], NDArray[np.int64]
 def _pair_slots(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Hash table from two symbols to the merge number, which is the position in the arrays."""
     keys = left.astype(np.uint64) << np.uint64(20) | right.astype(np.uint64)
-    return fill_slots(hash_key(keys), keys << np.uint64(24) | np.arange(len(left), dtype=np.uint64))
+    with np.errstate(over="ignore"):
+        first, second = keys * PAIR_FACTOR >> np.uint64(40), keys * SECOND_FACTOR >> np.uint64(40)
+    return fill_two_choices(first, second, keys << np.uint64(24) | np.arange(len(left), dtype=np.uint64))
 
 
 def _build(

@@ -31,6 +31,7 @@ from jittok.build.regex_syntax import (
     Node,
     Repeat,
     Sequence,
+    can_be_empty,
     parse,
 )
 from jittok.errors import ArgumentError, UnsupportedError
@@ -42,8 +43,8 @@ from jittok.unicode.intervals import END, Intervals
 MAX_INSTRUCTIONS = 20_000
 MAX_STATES = 4096
 MAX_CLASSES = 254
-#: Threads followed in all states together: bounds the time of a hostile pattern to a few seconds.
-MAX_WORK = 3_000_000
+#: Threads followed in all states together: bounds the time of a hostile pattern.
+MAX_WORK = 500_000
 
 # Operations of the NFA.
 _CHARACTERS, _NEXT_IS, _SPLIT, _ENTER, _LEAVE, _MATCH = range(6)
@@ -67,9 +68,12 @@ class _Thread(NamedTuple):
 class _Program:
     """The NFA, built from the end of the pattern to its start."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern
+        self.dialect = dialect
         self.instructions: list[_Instruction] = []
+        #: For the instruction that decides on a loop whose body can be empty: what follows the loop.
+        self.loop_exits: dict[int, int] = {}
         self.sets: list[Intervals] = []
         self._numbers: dict[bytes, int] = {}
         self._accepts: list[bool] = []  # for each instruction: a match follows from it without conditions
@@ -126,28 +130,32 @@ class _Program:
         return self.repeat(node, follow)
 
     def repeat(self, node: Repeat, follow: int) -> int:
-        minimum = node.minimum
         if node.maximum is None:
-            # x* is (x+)?, so that an empty iteration goes on after the loop.
-            entry = self.plus(node, follow)
-            if minimum == 0:
-                return self.branch(entry, follow, node.lazy)
-            minimum -= 1
+            if self.dialect == "rust" and can_be_empty(node.item):
+                # Its two engines disagree on what an iteration does that consumes nothing.
+                self.refuse("it repeats without limit something that can match the empty string")
+            loop, body = self.loop(node, follow)
+            entry = loop if node.minimum == 0 else body
+            copies = node.minimum - 1
         else:
             entry = follow
-            for _ in range(node.maximum - minimum):
+            for _ in range(node.maximum - node.minimum):
                 entry = self.branch(self.compile(node.item, entry), follow, node.lazy)
-        for _ in range(minimum):
+            copies = node.minimum
+        for _ in range(copies):
             entry = self.compile(node.item, entry)
         return entry
 
-    def plus(self, node: Repeat, follow: int) -> int:
+    def loop(self, node: Repeat, follow: int) -> tuple[int, int]:
+        """Add a loop; return the instruction that decides whether to go on, and the first of the body."""
         loop = self.add(_SPLIT, -1)
         self._accepts[loop] = self._accepts[follow]
-        entry = self.compile(node.item, loop)
-        first, second = (follow, entry) if node.lazy else (entry, follow)
+        body = self.compile(node.item, loop)
+        first, second = (follow, body) if node.lazy else (body, follow)
         self.instructions[loop] = _Instruction(_SPLIT, 0, first, second)
-        return entry
+        if can_be_empty(node.item):
+            self.loop_exits[loop] = follow
+        return loop, body
 
     def branch(self, entry: int, follow: int, lazy: bool) -> int:
         return self.add(_SPLIT, follow if lazy else entry, other=entry if lazy else follow)
@@ -205,23 +213,34 @@ class _Stepper:
         `class_sets` has a bit for each set that holds the codepoints of the class.
         """
         instructions = self.instructions
-        visited: dict[tuple[int, tuple[int, ...]], list[frozenset[int]]] = {}
+        loop_exits = self.program.loop_exits
+        visited: dict[tuple[int, tuple[int, ...], frozenset[int]], list[frozenset[int]]] = {}
         closed: set[int] = set()  # entries of atomic groups whose remaining threads are dead
         produced: list[_Thread] = []
         next_entry = 1 + max((e for t in state for e in t.inside + t.left), default=-1)
         renamed: dict[int, int] = {}  # what a thread that has just left entry e carries instead of e -> e
-        stack = list(reversed(state))
+        nothing: frozenset[int] = frozenset()
+        # With each thread: the loops whose present iteration has begun in this step, so has consumed nothing.
+        stack = [(*thread, nothing) for thread in reversed(state)]
         while stack:
-            place, inside, left = stack.pop()
+            place, inside, left, begun = stack.pop()
             self.work += 1
             if closed and not closed.isdisjoint(inside + left):
                 continue
             # A thread is superfluous after one at the same place that lives at least as long.
             mine = frozenset(left)
-            others = visited.setdefault((place, inside), [])
+            others = visited.setdefault((place, inside, begun), [])
             if any(other <= mine for other in others):
                 continue
             others.append(mine)
+            if place in loop_exits:
+                end = loop_exits[place]
+                if place in begun:  # an iteration that consumed nothing ends its loop
+                    stack.append((end, inside, left, begun - {place}))
+                    continue
+                for branch in (instructions[place].other, instructions[place].target):
+                    stack.append((branch, inside, left, begun if branch == end else begun | {place}))
+                continue
             operation, set_bit, target, other = instructions[place]
             if operation == _CHARACTERS:
                 if class_sets & set_bit:
@@ -230,13 +249,13 @@ class _Stepper:
                         # It leaves the group at its next step, whatever comes: what is less preferred is dead.
                         closed.update(inside[-self.sure[target] :])
             elif operation == _SPLIT:
-                stack.append(_Thread(other, inside, left))
-                stack.append(_Thread(target, inside, left))
+                stack.append((other, inside, left, begun))
+                stack.append((target, inside, left, begun))
             elif operation == _NEXT_IS:
                 if class_sets & set_bit:
-                    stack.append(_Thread(target, inside, left))
+                    stack.append((target, inside, left, begun))
             elif operation == _ENTER:
-                stack.append(_Thread(target, (*inside, next_entry), left))
+                stack.append((target, (*inside, next_entry), left, begun))
                 next_entry += 1
             elif operation == _LEAVE:
                 entry = inside[-1]
@@ -246,7 +265,7 @@ class _Stepper:
                     renamed[next_entry] = entry
                     pending = (*left, next_entry)
                     next_entry += 1
-                stack.append(_Thread(target, inside[:-1], pending))
+                stack.append((target, inside[:-1], pending, begun))
             else:
                 if left and any(renamed.get(e, e) in t.inside for e in left for t in produced):
                     self.program.refuse(
@@ -259,7 +278,7 @@ class _Stepper:
 def _canonical(threads: list[_Thread], renamed: dict[int, int]) -> tuple[_Thread, ...]:
     """Number the entries of atomic groups by appearance, and forget those that nobody is inside of."""
     if not any(t.inside or t.left for t in threads):
-        return tuple(threads)
+        return tuple(dict.fromkeys(threads))
     alive = {e for t in threads for e in t.inside}
     numbers: dict[int, int] = {}
     result: list[_Thread] = []
@@ -441,7 +460,7 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
     """
     if dialect not in ("oniguruma", "rust"):
         raise ArgumentError(f"dialect {dialect!r} is unknown; use 'oniguruma' or 'rust'")
-    program = _Program(pattern)
+    program = _Program(pattern, dialect)
     try:
         if literal:
             node: Node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))

@@ -886,8 +886,6 @@ def _fold(codepoint: int) -> int:
 
 def _is_assertion(node: Node) -> bool:
     """Tell whether Oniguruma refuses to repeat `node`. Groups with one alternative are capturing ones."""
-    if isinstance(node, Sequence):
-        return bool(node.items) and all(_is_assertion(item) for item in node.items)
     if isinstance(node, Choice):
         return len(node.items) > 1 and any(_is_assertion(item) for item in node.items)
     return isinstance(node, NextIs)
@@ -910,6 +908,21 @@ def always_matches(node: Node) -> bool:
     if isinstance(node, Repeat):
         return node.minimum == 0 or always_matches(node.item)
     return always_matches(node.item)
+
+
+def can_be_empty(node: Node) -> bool:
+    """Tell whether `node` can match the empty string somewhere."""
+    if isinstance(node, Characters):
+        return False
+    if isinstance(node, NextIs):
+        return True
+    if isinstance(node, Sequence):
+        return all(can_be_empty(item) for item in node.items)
+    if isinstance(node, Choice):
+        return any(can_be_empty(item) for item in node.items)
+    if isinstance(node, Repeat):
+        return node.minimum == 0 or can_be_empty(node.item)
+    return can_be_empty(node.item)
 
 
 def next_codepoints(node: Node) -> Intervals | None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jittok._jit import helper
-from jittok.kernels.machine import multiply
+from jittok._jit import helper, inlined
+from jittok.kernels.machine import highest_bit, multiply, trailing_zeros
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_FUSE_UNKNOWN,
@@ -22,32 +22,40 @@ from jittok.tables import (
 )
 
 #: No merge: larger than any merge number.
-NO_MERGE = 0x7FFFFFFF
+NO_MERGE = (1 << 24) - 1
 #: Words of at most this many units are merged by the linear scan.
 SHORT_WORD = 48
+#: A symbol that no pair has.
+NO_SYMBOL = (1 << 20) - 1
+#: In ``merge_ranked``, a merge number and a place of 6 bits share one number.
+PLACE_BITS = 6
+PLACE_MASK = (1 << PLACE_BITS) - 1
+NO_PACKED = NO_MERGE << PLACE_BITS
 #: Place in ``ranks`` where the number of the last merge is left.
 LAST_MERGE = 63
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+SECOND_FACTOR = np.uint64(0xC2B2AE3D27D4EB4F)
+PAIR_SHIFT = np.uint64(40)
+ONE = np.uint64(1)
 MERGE_BITS = np.uint64(24)
 MERGE_MASK = np.uint64((1 << 24) - 1)
 HASH_SHIFT = np.uint64(32)
 
 
-@helper
+@inlined
 def find_merge(slots: Any, left: int, right: int) -> int:
-    """Number of the merge of two symbols, NO_MERGE if there is none. `slots` is at most half full."""
+    """Number of the merge of two symbols, NO_MERGE if there is none.
+
+    Each pair is in one of two places (cuckoo hashing), so there is no loop and no branch to mispredict.
+    """
     key = np.uint64(left) << np.uint64(20) | np.uint64(right)
     mask = np.uint64(slots.size - 1)
-    at = (multiply(key, PAIR_FACTOR) >> HASH_SHIFT) & mask
-    while True:
-        slot = slots[at]
-        if slot >> MERGE_BITS == key:
-            return np.int64(slot & MERGE_MASK)
-        if slot == EMPTY:
-            return NO_MERGE
-        at = (at + np.uint64(1)) & mask
+    one = slots[(multiply(key, PAIR_FACTOR) >> PAIR_SHIFT) & mask]
+    other = slots[(multiply(key, SECOND_FACTOR) >> PAIR_SHIFT) & mask]
+    number = other & MERGE_MASK if other >> MERGE_BITS == key else MERGE_MASK
+    return np.int64(one & MERGE_MASK if one >> MERGE_BITS == key else number)
 
 
 @helper
@@ -131,6 +139,56 @@ def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, len
         lengths[n] = held
         n += 1
     return n
+
+
+@inlined
+def merge_ranked(
+    text: Any, first: int, n: int, byte_pair: Any, pair_slots: Any, symbols: Any, packed: Any, ids: Any, tokens: Any
+) -> int:
+    """Merge a word of at most SHORT_WORD bytes by ranked tables; writes its ids and returns their number.
+
+    Merged symbols are not moved: a bit mask says which places still hold one, with a sentinel at either end.
+    ``packed`` is the merge at each place, ``number << PLACE_BITS | place``, so that the least is the next merge,
+    leftmost first. Cost n for each merge, and two look-ups.
+    """
+    symbols[0] = NO_SYMBOL
+    packed[0] = NO_PACKED
+    byte = np.int64(text[np.uint64(first)])
+    symbols[1] = byte
+    for i in range(1, n):
+        following = np.int64(text[np.uint64(first + i)])
+        symbols[np.uint64(i + 1)] = following
+        packed[np.uint64(i)] = np.int64(byte_pair[np.uint64(byte | following << 8)]) << PLACE_BITS | i
+        byte = following
+    symbols[np.uint64(n + 1)] = NO_SYMBOL
+    alive = (ONE << np.uint64(n + 2)) - ONE
+    while True:
+        least = np.int64(NO_PACKED)
+        for i in range(1, n):
+            value = np.int64(packed[np.uint64(i)])
+            least = value if value < least else least
+        if least == NO_PACKED:
+            break
+        at = np.uint64(least & PLACE_MASK)
+        symbol = (least >> PLACE_BITS) + 256
+        above = (alive >> at >> ONE) << at << ONE
+        right = np.uint64(trailing_zeros(above))
+        above &= above - ONE
+        alive ^= ONE << right
+        beyond = np.uint64(trailing_zeros(above))
+        before = np.uint64(highest_bit(alive & ((ONE << at) - ONE)))
+        symbols[at] = symbol
+        packed[right] = NO_PACKED
+        packed[at] = find_merge(pair_slots, symbol, np.int64(symbols[beyond])) << PLACE_BITS | np.int64(at)
+        packed[before] = find_merge(pair_slots, np.int64(symbols[before]), symbol) << PLACE_BITS | np.int64(before)
+        packed[0] = NO_PACKED
+    alive &= (ONE << np.uint64(n + 1)) - np.uint64(2)
+    count = np.int64(0)
+    while alive != 0:
+        ids[np.uint64(count)] = tokens[np.uint64(symbols[np.uint64(trailing_zeros(alive))])]
+        alive &= alive - ONE
+        count += 1
+    return count
 
 
 @helper

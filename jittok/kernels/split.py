@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import helper
+from jittok._jit import helper, kernel
 from jittok.kernels.machine import highest_bit, load64, low_bits, trailing_zeros
 
 #: Entries in a chunk, at most.
@@ -78,16 +78,16 @@ def new_chunk() -> Chunk:
 @helper
 def decode_codepoint(data: Any, at: int) -> int:
     """The codepoint at byte `at`, times 8, plus its length in bytes. The bytes must be valid UTF-8."""
-    first = np.int64(data[at])
+    first = np.int64(data[np.uint64(at)])
     if first < 0x80:
         return first << 3 | 1
+    second = np.int64(data[np.uint64(at + 1)]) & 63
     if first < 0xE0:
-        return ((first & 31) << 6 | (np.int64(data[at + 1]) & 63)) << 3 | 2
-    second = np.int64(data[at + 1]) & 63
-    third = np.int64(data[at + 2]) & 63
+        return ((first & 31) << 6 | second) << 3 | 2
+    third = np.int64(data[np.uint64(at + 2)]) & 63
     if first < 0xF0:
         return ((first & 15) << 12 | second << 6 | third) << 3 | 3
-    return ((first & 7) << 18 | second << 12 | third << 6 | (np.int64(data[at + 3]) & 63)) << 3 | 4
+    return ((first & 7) << 18 | second << 12 | third << 6 | (np.int64(data[np.uint64(at + 3)]) & 63)) << 3 | 4
 
 
 @helper
@@ -123,17 +123,18 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         chunk.piece_segment[pieces] = segment
         chunk.piece_shift[pieces] = at - size
         take = min(end - at, room)
-        seen = np.uint8(0)
+        # Unsigned subscripts in these loops: Numba need not test for negative ones, so LLVM vectorises them.
+        seen = np.int64(0)
         for i in range(take):
-            seen |= data[at + i]
+            byte = data[np.uint64(at + i)]
+            text[np.uint64(size + i)] = byte
+            seen |= np.int64(byte)
         if seen < 0x80:
             for i in range(take):
-                byte = data[at + i]
-                text[size + i] = byte
-                fields[CONTEXT + n + i] = ascii_fields[byte]
+                fields[np.uint64(CONTEXT + n + i)] = ascii_fields[np.uint64(text[np.uint64(size + i)])]
             if not is_ascii:
                 for i in range(take):
-                    offset[n + i] = size + i
+                    offset[np.uint64(n + i)] = size + i
             n += take
             at += take
         else:
@@ -145,22 +146,23 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
             while at < end and room > 0:
                 if room >= 8 and at + 8 <= end and (load64(data, at) & np.uint64(0x8080808080808080)) == 0:
                     for i in range(8):
-                        fields[CONTEXT + n + i] = ascii_fields[data[at + i]]
-                        offset[n + i] = at + shift + i
+                        fields[np.uint64(CONTEXT + n + i)] = ascii_fields[np.uint64(data[np.uint64(at + i)])]
+                        offset[np.uint64(n + i)] = at + shift + i
                     n += 8
                     at += 8
                     room -= 8
                     continue
                 coded = decode_codepoint(data, at)
                 codepoint = coded >> 3
-                page = np.int64(split.page_of[codepoint >> 7])
-                fields[CONTEXT + n] = split.class_fields[split.class_of[page << 7 | (codepoint & 127)]]
-                offset[n] = at + shift
+                page = np.int64(split.page_of[np.uint64(codepoint >> 7)])
+                kind = split.class_of[np.uint64(page << 7 | (codepoint & 127))]
+                fields[np.uint64(CONTEXT + n)] = split.class_fields[np.uint64(kind)]
+                offset[np.uint64(n)] = at + shift
                 n += 1
                 at += coded & 7
                 room -= 1
             for i in range(at - begin):
-                text[size + i] = data[begin + i]
+                text[np.uint64(size + i)] = data[np.uint64(begin + i)]
         size += at - begin
         complete = at == end
         if complete:
@@ -251,16 +253,16 @@ def split_chunk(split: Any, chunk: Any) -> int:
     mask3 = split.masks[3]
     mask4 = split.masks[4]
     for i in range(n):
-        index[i] = (
-            (fields[i] & mask0)
-            | (fields[i + 1] & mask1)
-            | (fields[i + 2] & mask2)
-            | (fields[i + 3] & mask3)
-            | (fields[i + 4] & mask4)
+        index[np.uint64(i)] = (
+            (fields[np.uint64(i)] & mask0)
+            | (fields[np.uint64(i + 1)] & mask1)
+            | (fields[np.uint64(i + 2)] & mask2)
+            | (fields[np.uint64(i + 3)] & mask3)
+            | (fields[np.uint64(i + 4)] & mask4)
         )
     for i in range(n):
-        value = index[i]
-        decisions[i] = decision[np.uint64(left_row[np.uint64(value & LEFT_MASK)]) | np.uint64(value >> RIGHT_SHIFT)]
+        value = index[np.uint64(i)]
+        decisions[np.uint64(i)] = decision[np.uint64(left_row[np.uint64(value & LEFT_MASK)]) | np.uint64(value >> RIGHT_SHIFT)]
     # The codepoint after the last entry is known only where a segment ends there.
     limit = n if complete else n - 1
     for i in range(limit, n + 64):
@@ -314,7 +316,7 @@ def split_chunk(split: Any, chunk: Any) -> int:
         if limit - base < 64:
             bits &= (np.uint64(1) << np.uint64(limit - base)) - np.uint64(1)
         while bits != 0:
-            word[k] = base + trailing_zeros(bits)
+            word[np.uint64(k)] = base + trailing_zeros(bits)
             bits &= bits - np.uint64(1)
             k += 1
     # Which word is each piece's edge: edges are words of one entry.
@@ -341,7 +343,7 @@ def split_chunk(split: Any, chunk: Any) -> int:
     if not state[ASCII]:
         offset = chunk.offset
         for i in range(words + 1):
-            word[i] = offset[word[i]]
+            word[np.uint64(i)] = offset[np.uint64(word[np.uint64(i)])]
     if not complete:
         state[SEGMENT] = chunk.piece_segment[pieces - 1]
         state[POSITION] = word[words] + chunk.piece_shift[pieces - 1]
@@ -350,41 +352,108 @@ def split_chunk(split: Any, chunk: Any) -> int:
 
 
 @helper
+def match_in_text(split: Any, data: Any, first: int, end: int) -> int:
+    """End of the match that begins at byte `first` of a segment that ends at byte `end`; `first` if there is none."""
+    transitions = split.transitions
+    end_class = split.numbers[1]
+    state = split.numbers[0]
+    match = first
+    at = first
+    while state != 0:
+        if at < end:
+            coded = decode_codepoint(data, at)
+            codepoint = coded >> 3
+            page = np.int64(split.page_of[codepoint >> 7])
+            kind = np.int64(split.class_of[page << 7 | (codepoint & 127)])
+            length = coded & 7
+        else:
+            # Every state dies at the end of the text.
+            kind = end_class
+            length = np.int64(1)
+        entry = np.int64(transitions[state + kind])
+        if entry & 1:
+            match = at
+        state = entry >> 1
+        at += length
+    return match
+
+
+@helper
 def pre_token_end(split: Any, data: Any, first: int, end: int) -> int:
     """End of the pre-token that begins at byte `first` of a segment that ends at byte `end`, by the automaton alone.
 
-    For pre-tokens longer than a chunk. Linear in the bytes read.
+    Codepoints that no match covers make one pre-token, up to the next match. Linear in the bytes read.
     """
-    transitions = split.transitions
-    end_class = split.numbers[1]
-    begin = first
-    while True:
-        state = split.numbers[0]
-        match = begin
-        at = begin
-        after_first = begin
-        while state != 0:
-            if at < end:
-                coded = decode_codepoint(data, at)
-                codepoint = coded >> 3
-                page = np.int64(split.page_of[codepoint >> 7])
-                kind = np.int64(split.class_of[page << 7 | (codepoint & 127)])
-                length = coded & 7
-            else:
-                kind = end_class
-                length = np.int64(1)
-            entry = np.int64(transitions[state + kind])
-            if entry & 1:
-                match = at
-            state = entry >> 1
-            at += length
-            if after_first == begin:
-                after_first = at
-        if begin == first:
-            if match != begin:
-                return match
-        elif match != begin:
-            return begin
-        begin = after_first
-        if begin >= end:
-            return end
+    match = match_in_text(split, data, first, end)
+    if match != first:
+        return match
+    at = first + (decode_codepoint(data, first) & 7)
+    while at < end and match_in_text(split, data, at, end) == at:
+        at += decode_codepoint(data, at) & 7
+    return at
+
+
+#: What becomes of matches (``behavior`` of ``split_segments``), as the reference names them.
+REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS = range(5)
+
+
+@kernel
+def split_segments(
+    split: Any, behavior: int, invert: int, data: Any, starts: Any, ends: Any, out_start: Any, out_end: Any, out_from: Any
+) -> int:
+    """Cut segments at the matches of a pattern, by the automaton alone.
+
+    Parameters
+    ----------
+    split : SplitTables
+    behavior : int
+        One of REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS.
+    invert : int
+        1: what lies between matches is treated as a match, and matches as what lies between.
+    data : uint8[m]
+        Valid UTF-8.
+    starts, ends : int64[n]
+        Segments.
+    out_start, out_end, out_from : int64[capacity]
+        Pieces that are not empty, in order, and the number of the segment each comes from.
+
+    Returns
+    -------
+    int
+        Number of pieces; or minus the number of segments done so far, less one, if the capacity was too small.
+    """
+    n = np.int64(0)
+    for segment in range(starts.size):
+        end = ends[segment]
+        at = starts[segment]
+        if n + (end - at) > out_start.size:
+            return -segment - 1
+        first_piece = n
+        before_matched = False
+        while at < end:
+            stop = match_in_text(split, data, at, end)
+            matched = stop != at
+            if not matched:
+                stop = at + (decode_codepoint(data, at) & 7)
+                while stop < end and match_in_text(split, data, stop, end) == stop:
+                    stop += decode_codepoint(data, stop) & 7
+            if invert:
+                matched = not matched
+            extend = False
+            if n > first_piece:
+                if behavior == CONTIGUOUS:
+                    extend = matched == before_matched
+                elif behavior == MERGED_WITH_PREVIOUS:
+                    extend = matched and not before_matched
+                elif behavior == MERGED_WITH_NEXT:
+                    extend = before_matched and not matched
+            if extend:
+                out_end[n - 1] = stop
+            elif not (matched and behavior == REMOVED):
+                out_start[n] = at
+                out_end[n] = stop
+                out_from[n] = segment
+                n += 1
+            before_matched = matched
+            at = stop
+    return n

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import helper, kernel
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load64, multiply, prefetch, store_pair
-from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_short
+from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     CHUNK,
+    COMPLETE,
     PIECES,
     POSITION,
     SEGMENT,
@@ -26,7 +27,7 @@ from jittok.kernels.split import (
     pre_token_end,
     split_chunk,
 )
-from jittok.tables import MERGE_DIRECT
+from jittok.tables import MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
@@ -57,6 +58,7 @@ RESETS = 5
 #: Positions in ``Chunk.state`` (continued from kernels.split).
 WRITTEN = 8  # ids written so far
 NEEDED = 9  # scratch units that a long pre-token needs
+WORD_NUMBER = 10  # number of the next pre-token inside its segment
 
 #: What ``encode_segments`` returns.
 DONE = 0
@@ -184,20 +186,28 @@ def make_keys(chunk: Any, scratch: Any, slots: Any) -> int:
     word = chunk.word
     mask = np.uint64((slots.size >> 2) - 2)
     n = chunk.state[WORDS]
+    key_low = scratch.key_low
+    key_high = scratch.key_high
+    key_slot = scratch.key_slot
+    low_mask = scratch.low_mask
+    high_mask = scratch.high_mask
+    high_tag = scratch.high_tag
+    first = np.int64(word[0])
     for k in range(n):
-        first = np.int64(word[k])
-        length = np.int64(word[k + 1]) - first
-        if length > KEY_BYTES:
-            length = np.int64(0)
-        low = load64(text, first) & scratch.low_mask[length]
-        high = load64(text, first + 8) & scratch.high_mask[length] | scratch.high_tag[length]
+        following = np.int64(word[np.uint64(k + 1)])
+        length = np.uint64(following - first)
+        if length > np.uint64(KEY_BYTES):
+            length = ZERO
+        low = load64(text, first) & low_mask[length]
+        high = load64(text, first + 8) & high_mask[length] | high_tag[length]
         value = multiply(low, FACTOR_LOW) ^ multiply(high, FACTOR_HIGH)
         value = multiply(value ^ (value >> np.uint64(32)), FACTOR_MIX)
         slot = (value >> np.uint64(32)) & mask
-        scratch.key_low[k] = low
-        scratch.key_high[k] = high
-        scratch.key_slot[k] = slot
+        key_low[np.uint64(k)] = low
+        key_high[np.uint64(k)] = high
+        key_slot[np.uint64(k)] = slot
         prefetch(slots, np.int64(slot << np.uint64(2)))
+        first = following
     return n
 
 
@@ -208,23 +218,24 @@ def compare_keys(n: int, scratch: Any, slots: Any) -> int:
     key_high = scratch.key_high
     missed = scratch.missed
     misses = np.int64(0)
+    key_slot = scratch.key_slot
     for k in range(n):
-        low = key_low[k]
-        high = key_high[k]
-        at = scratch.key_slot[k] << np.uint64(2)
+        low = key_low[np.uint64(k)]
+        high = key_high[np.uint64(k)]
+        at = key_slot[np.uint64(k)] << np.uint64(2)
         first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
         second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
         value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
         value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
         missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0)
-        key_low[k] = low if missing else value_low
-        key_high[k] = high if missing else value_high
-        missed[misses] = k
+        key_low[np.uint64(k)] = low if missing else value_low
+        key_high[np.uint64(k)] = high if missing else value_high
+        missed[np.uint64(misses)] = k
         misses += 1 if missing else 0
     return misses
 
 
-@helper
+@inlined
 def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> int:
     """Position in `slots` of a key, or of the free slot where it belongs (whose second word is 0)."""
     mask = np.uint64(slots.size - 1)
@@ -235,10 +246,11 @@ def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> i
         at = (at + np.uint64(4)) & mask
 
 
-@helper
-def put_word(cache: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: int) -> int:
+@inlined
+def put_word(
+    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: int
+) -> int:
     """Store `n` ids under a key at a free slot; the arena has room (checked when a chunk begins)."""
-    slots = cache.slots
     value_low = ZERO
     value_high = ZERO
     if n <= 4:
@@ -253,32 +265,29 @@ def put_word(cache: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: 
         value_low |= np.uint64(n) << COUNT_SHIFT
     else:
         value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
-        value_high = put_arena(cache, ids, n)
+        value_high = put_arena(arena, counters, ids, n)
     slots[at] = low
     slots[at + 1] = high
     slots[at + 2] = value_low
     slots[at + 3] = value_high
-    cache.counters[USED] += 1
+    counters[USED] += 1
     return 0
 
 
-@helper
-def put_arena(cache: Any, ids: Any, n: int) -> np.uint64:
+@inlined
+def put_arena(arena: Any, counters: Any, ids: Any, n: int) -> np.uint64:
     """Append `n` ids to the arena; returns offset | count << 40."""
-    offset = cache.counters[ARENA_USED]
+    offset = counters[ARENA_USED]
     for i in range(n):
-        cache.arena[offset + i] = ids[i]
-    cache.counters[ARENA_USED] = offset + n
+        arena[offset + i] = ids[i]
+    counters[ARENA_USED] = offset + n
     return np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
 
 
-@helper
-def find_long(merges: Any, chunk: Any, first: int, n: int, cache: Any, scratch: Any) -> np.uint64:
-    """Arena offset | count << 40 of the ids of a word that does not fit a key."""
-    text = chunk.text
-    long_slots = cache.long_slots
+@inlined
+def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, kept: Any) -> int:
+    """Position in `long_slots` of a word that does not fit a key, or of the free place where it belongs."""
     mask = np.uint64(long_slots.size - 1)
-    tag = hash_bytes(text, first, n) | ONE
     at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
     while long_slots[at] != 0:
         if long_slots[at] == tag:
@@ -286,47 +295,70 @@ def find_long(merges: Any, chunk: Any, first: int, n: int, cache: Any, scratch: 
             if np.int64(place >> ARENA_SHIFT) == n:
                 offset = np.int64(place & ARENA_MASK)
                 i = np.int64(0)
-                while i < n and cache.kept[offset + i] == text[first + i]:
+                while i < n and kept[np.uint64(offset + i)] == text[np.uint64(first + i)]:
                     i += 1
                 if i == n:
-                    return long_slots[at + np.uint64(2)]
+                    break
         at = (at + np.uint64(4)) & mask
-    count = merge_word(merges, text, first, first + n, scratch)
-    value = put_arena(cache, scratch.symbols, count)
-    offset = cache.counters[KEPT_USED]
-    for i in range(n):
-        cache.kept[offset + i] = text[first + i]
-    cache.counters[KEPT_USED] = offset + n
-    long_slots[at] = tag
-    long_slots[at + ONE] = np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
-    long_slots[at + np.uint64(2)] = value
-    cache.counters[LONG_USED] += 1
-    return value
+    return np.int64(at)
 
 
 @helper
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
+    text = chunk.text
     word = chunk.word
     slots = cache.slots
+    arena = cache.arena
+    kept = cache.kept
+    long_slots = cache.long_slots
+    counters = cache.counters
     key_low = scratch.key_low
     key_high = scratch.key_high
+    symbols = scratch.symbols
+    byte_pair = merges.byte_pair
+    pair_slots = merges.pair_slots
+    symbol_token = merges.symbol_token
+    simple = merges.numbers[MERGE_RANKED] == 1 and merges.numbers[MERGE_DIRECT] == 0
     for q in range(misses):
-        k = np.int64(scratch.missed[q])
+        k = np.uint64(scratch.missed[q])
         low = key_low[k]
         high = key_high[k]
         first = np.int64(word[k])
-        if high == 0:
-            key_high[k] = find_long(merges, chunk, first, np.int64(word[k + 1]) - first, cache, scratch)
-            key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        length = np.int64(word[k + ONE]) - first
+        if high != 0:
+            at = find_slot(slots, scratch.key_slot[k], low, high)
+            if slots[at + 1] == 0:
+                if simple:
+                    count = merge_ranked(
+                        text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
+                    )
+                else:
+                    count = merge_word(merges, text, first, first + length, scratch)
+                put_word(slots, arena, counters, at, low, high, symbols, count)
+                counters[MISSES] += 1
+            key_low[k] = slots[at + 2]
+            key_high[k] = slots[at + 3]
             continue
-        at = find_slot(slots, scratch.key_slot[k], low, high)
-        if slots[at + 1] == 0:
-            count = merge_word(merges, chunk.text, first, np.int64(word[k + 1]), scratch)
-            put_word(cache, at, low, high, scratch.symbols, count)
-            cache.counters[MISSES] += 1
-        key_low[k] = slots[at + 2]
-        key_high[k] = slots[at + 3]
+        tag = hash_bytes(text, first, length) | ONE
+        at = find_long(text, first, length, tag, long_slots, kept)
+        if long_slots[at] == 0:
+            if simple and length <= SHORT_WORD:
+                count = merge_ranked(
+                    text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
+                )
+            else:
+                count = merge_word(merges, text, first, first + length, scratch)
+            offset = counters[KEPT_USED]
+            for i in range(length):
+                kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
+            counters[KEPT_USED] = offset + length
+            long_slots[at] = tag
+            long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
+            long_slots[at + 2] = put_arena(arena, counters, symbols, count)
+            counters[LONG_USED] += 1
+        key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        key_high[k] = long_slots[at + 2]
     return 0
 
 
@@ -337,8 +369,8 @@ def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written:
     key_high = scratch.key_high
     arena = cache.arena
     for k in range(first, end):
-        value_low = key_low[k]
-        value_high = key_high[k]
+        value_low = key_low[np.uint64(k)]
+        value_high = key_high[np.uint64(k)]
         count = np.int64(value_low >> COUNT_SHIFT)
         if count != IN_ARENA:
             store_pair(out, written, value_low & VALUE_MASK)
@@ -350,6 +382,47 @@ def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written:
             for i in range(count):
                 out[written + i] = arena[offset + i]
             written += count
+    return written
+
+
+@helper
+def write_word_numbers(first: int, end: int, number: int, scratch: Any, out_word: Any, written: int) -> int:
+    """Write the number of its pre-token for every id of pre-tokens [first, end); returns the next number."""
+    for k in range(first, end):
+        count = np.int64(scratch.key_low[k] >> COUNT_SHIFT)
+        if count == IN_ARENA:
+            count = np.int64(scratch.key_high[k] >> ARENA_SHIFT)
+        for i in range(count):
+            out_word[written + i] = number
+        written += count
+        number += 1
+    return number
+
+
+@helper
+def write_details(
+    merges: Any, chunk: Any, scratch: Any, out: Any, out_end: Any, out_word: Any, out_length: Any, written: int
+) -> int:
+    """As the fast steps together, without the cache, and with word numbers and lengths; returns the number of ids."""
+    state = chunk.state
+    k = np.int64(0)
+    for piece in range(state[PIECES]):
+        last = np.int64(chunk.piece_end_word[piece])
+        while k < last:
+            count = merge_word(merges, chunk.text, np.int64(chunk.word[k]), np.int64(chunk.word[k + 1]), scratch)
+            for i in range(count):
+                out[written + i] = scratch.symbols[i]
+                if out_word.size > 0:
+                    out_word[written + i] = state[WORD_NUMBER]
+                if out_length.size > 0:
+                    out_length[written + i] = scratch.lengths[i]
+            written += count
+            state[WORD_NUMBER] += 1
+            k += 1
+        k = last + 1
+        out_end[chunk.piece_segment[piece]] = written
+        if piece < state[PIECES] - 1 or state[COMPLETE]:
+            state[WORD_NUMBER] = 0
     return written
 
 
@@ -388,6 +461,8 @@ def encode_segments(
     scratch: Any,
     out: Any,
     out_end: Any,
+    out_word: Any,
+    out_length: Any,
 ) -> int:
     """Token ids of segments up to `last`, from the place that ``chunk.state`` holds.
 
@@ -405,6 +480,11 @@ def encode_segments(
         At least 4 places more than the segments have bytes.
     out_end : int64[n]
         Ids written by the end of each segment.
+    out_word : int32
+        As large as `out`: number of each id's pre-token inside its segment; or empty, where not wanted.
+    out_length : int32
+        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. General tables
+        only: it does without the cache. With ranked tables a token's length is always that of its bytes.
 
     Returns
     -------
@@ -432,14 +512,23 @@ def encode_segments(
             count = merge_word(merges, data, first_position, stop, scratch)
             for i in range(count):
                 out[written + i] = scratch.symbols[i]
+                if out_word.size > 0:
+                    out_word[written + i] = state[WORD_NUMBER]
+                if out_length.size > 0:
+                    out_length[written + i] = scratch.lengths[i]
             written += count
+            state[WORD_NUMBER] += 1
             state[SEGMENT] = first_segment
             state[POSITION] = stop
             if stop == end:
                 out_end[first_segment] = written
+                state[WORD_NUMBER] = 0
                 state[SEGMENT] = first_segment + 1
                 if first_segment + 1 < last:
                     state[POSITION] = starts[first_segment + 1]
+            continue
+        if out_length.size > 0:
+            written = write_details(merges, chunk, scratch, out, out_end, out_word, out_length, written)
             continue
         make_keys(chunk, scratch, cache.slots)
         misses = compare_keys(words, scratch, cache.slots)
@@ -448,6 +537,10 @@ def encode_segments(
         word_first = np.int64(0)
         for piece in range(state[PIECES]):
             word_end = np.int64(chunk.piece_end_word[piece])
+            if out_word.size > 0:
+                number = write_word_numbers(word_first, word_end, state[WORD_NUMBER], scratch, out_word, written)
+                ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
+                state[WORD_NUMBER] = 0 if ends_segment else number
             written = write_ids(word_first, word_end, cache, scratch, out, written)
             word_first = word_end + 1
             out_end[chunk.piece_segment[piece]] = written

@@ -1,0 +1,1 @@
+"""jittok's benchmarks for asv."""

@@ -1,0 +1,251 @@
+"""TokenizerSpec -> Plan: the steps that text goes through, with the tables of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.build.added_tokens import build_added_tokens
+from jittok.build.merge_tables import build_merge_tables
+from jittok.build.regex_automaton import compile_split
+from jittok.build.split_windows import build_split_tables
+from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from jittok.rewriting import Rewriter, build_rewriter
+from jittok.spec import (
+    AddedToken,
+    ByteLevel,
+    Digits,
+    Metaspace,
+    PreTokenizer,
+    RankModel,
+    Split,
+    TokenizerSpec,
+)
+from jittok.tables import AddedTokenTables, MergeTables, SplitTables
+from jittok.vocabulary import is_byte_level
+
+#: The split that GPT-2 published, which tokenizers' ByteLevel uses.
+GPT2_PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+#: Takes a whole segment as one pre-token.
+WHOLE_PATTERN = r"[\s\S]+"
+
+BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStage:
+    """Cut every segment at a pattern."""
+
+    tables: SplitTables
+    behavior: int
+    invert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddedTokenStage:
+    """Find added tokens: which of the tokenizer's, by position in its list, and the tables that find them."""
+
+    members: tuple[int, ...]
+    tables: AddedTokenTables
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All steps from text to ids, in the order in which they run.
+
+    Attributes
+    ----------
+    added_tokens
+        The tokenizer's added tokens, in the order of their ids.
+    raw_tokens, normalized_tokens
+        Those found in the text as given, and in the normalised text; None if there are none.
+    normalizer
+        Rewrites the text between raw added tokens; None if nothing is to be done.
+    stages
+        Rewriting and cutting of the text between added tokens, before the last cut.
+    last_split
+        The last cut, done together with the merges.
+    merges
+        The model.
+    """
+
+    added_tokens: tuple[AddedToken, ...]
+    raw_tokens: AddedTokenStage | None
+    normalized_tokens: AddedTokenStage | None
+    normalizer: Rewriter | None
+    stages: tuple[SplitStage | Rewriter, ...]
+    last_split: SplitTables
+    merges: MergeTables
+
+    def shown_tokens(self) -> dict[int, str]:
+        """Normalised contents by id, of the added tokens whose own content differs."""
+        if self.normalizer is None or self.normalized_tokens is None:
+            return {}
+        chosen = [self.added_tokens[i] for i in self.normalized_tokens.members]
+        contents = self.normalizer.apply_strings([token.content for token in chosen])
+        pairs = zip(chosen, contents, strict=True)
+        return {token.id: content for token, content in pairs if content != token.content}
+
+    def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
+        """This plan, with the added tokens of `spec` instead."""
+        return replace(self, **_added_stages(spec, self.normalizer))
+
+    def table_groups(self) -> list[tuple[NDArray[Any], ...]]:
+        """The tables of all steps."""
+        groups: list[tuple[NDArray[Any], ...]] = [self.last_split, self.merges]
+        groups += [stage.tables for stage in self.stages if isinstance(stage, SplitStage)]
+        groups += [stage.tables for stage in (self.raw_tokens, self.normalized_tokens) if stage is not None]
+        return groups
+
+
+def build_plan(spec: TokenizerSpec) -> Plan:
+    """Build every table that encoding reads.
+
+    Raises
+    ------
+    UnsupportedError
+        The spec combines steps in a way that is not supported; the message names them.
+    RegexError
+        A split pattern is invalid.
+    FormatError
+        The model contradicts itself.
+    """
+    normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
+    stages, last = _stages(spec.pre_tokenizers)
+    byte_level = isinstance(spec.model, RankModel) or is_byte_level(spec)
+    return Plan(
+        **_added_stages(spec, normalizer),
+        normalizer=normalizer if normalizer else None,
+        stages=tuple(stages),
+        last_split=last,
+        merges=build_merge_tables(spec.model, byte_level=byte_level),
+    )
+
+
+def with_added_tokens(
+    spec: TokenizerSpec,
+    tokens: Iterable[str | AddedToken],
+    special: bool,
+    token_to_id: Callable[[str], int | None],
+    size: int,
+) -> TokenizerSpec:
+    """`spec` with more added tokens, see :meth:`jittok.Tokenizer.with_added_tokens`."""
+    if isinstance(tokens, str):
+        raise ArgumentTypeError("tokens must be a list of contents, got a single str")
+    known = {token.content: token for token in spec.added_tokens}
+    for token in tokens:
+        if isinstance(token, str):
+            token = AddedToken(id=-1, content=token, special=special, normalized=not special)
+        if not isinstance(token, AddedToken):
+            raise ArgumentTypeError(f"an added token must be a str or an AddedToken, got {type(token).__name__}")
+        if not token.content:
+            raise ArgumentError("an added token must not be empty")
+        identifier = token_to_id(token.content)
+        if token.content in known:
+            identifier = known[token.content].id
+        if identifier is None:
+            identifier = size
+            size += 1
+        known[token.content] = replace(token, id=identifier)
+    return replace(spec, added_tokens=tuple(sorted(known.values(), key=lambda token: token.id)))
+
+
+def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:
+    """The fields of a plan that follow from the added tokens."""
+    raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
+    normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
+    skipping = spec.reference != "tiktoken"
+    return {
+        "added_tokens": spec.added_tokens,
+        "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
+        "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
+    }
+
+
+def _added_stage(
+    tokens: tuple[AddedToken, ...], members: list[int], normalizer: Rewriter | None, skipping: bool
+) -> AddedTokenStage | None:
+    """Tables for some of the added tokens, their content normalised if a normalizer is given."""
+    if not members:
+        return None
+    chosen = [tokens[i] for i in members]
+    if normalizer:
+        contents = normalizer.apply_strings([token.content for token in chosen])
+        chosen = [
+            AddedToken(
+                id=token.id,
+                content=content,
+                special=token.special,
+                single_word=token.single_word,
+                lstrip=token.lstrip,
+                rstrip=token.rstrip,
+                normalized=True,
+            )
+            for token, content in zip(chosen, contents, strict=True)
+        ]
+    return AddedTokenStage(tuple(members), build_added_tokens(chosen, skipping=skipping))
+
+
+def _stages(pre_tokenizers: tuple[PreTokenizer, ...]) -> tuple[list[SplitStage | Rewriter], SplitTables]:
+    """Stages of the pre-tokenizers, and the last cut."""
+    stages: list[SplitStage | Rewriter] = []
+    after_byte_level = False
+    for step in pre_tokenizers:
+        if after_byte_level:
+            raise UnsupportedError(
+                f"pre_tokenizer: {type(step).__name__} after ByteLevel works on the byte alphabet instead of text; "
+                "put it before ByteLevel"
+            )
+        if isinstance(step, Split):
+            automaton = compile_split(step.pattern, step.dialect, literal=not step.is_regex)
+            stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index(step.behavior), step.invert))
+        elif isinstance(step, ByteLevel):
+            if step.add_prefix_space:
+                stages.append(build_rewriter([step]))
+            if step.use_regex:
+                stages.append(SplitStage(build_split_tables(compile_split(GPT2_PATTERN)), 1, False))
+            after_byte_level = True
+        elif isinstance(step, Digits):
+            behavior = BEHAVIORS.index("isolated" if step.individual else "contiguous")
+            stages.append(SplitStage(build_split_tables(_digits()), behavior, False))
+        elif isinstance(step, Metaspace):
+            stages.append(build_rewriter([step]))
+            if step.split:
+                automaton = compile_split(step.replacement, literal=True)
+                stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index("merged_with_next"), False))
+        else:
+            raise UnsupportedError(f"the pre-tokenizer {type(step).__name__} is not supported")
+    if stages:
+        final = stages[-1]
+        # An isolated cut leaves no text out and joins nothing, so the merges can follow at once.
+        if isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated"):
+            return stages[:-1], final.tables
+    return stages, build_split_tables(compile_split(WHOLE_PATTERN))
+
+
+def _digits():  # type: ignore[no-untyped-def]
+    """An automaton that matches one codepoint of general category N."""
+    from jittok.tables import CodepointClasses, SplitAutomaton
+    from jittok.unicode.classes import numeric_17
+
+    member = np.zeros(0x110000, np.uint8)
+    for first, last in np.asarray(numeric_17()).reshape(-1, 2):
+        member[first : last + 1] = 1
+    pages, page_of = np.unique(member.reshape(-1, 128), axis=0, return_inverse=True)
+    page_of = page_of.ravel()
+    if page_of[0] != 0:  # page 0 must be that of ASCII
+        first = page_of[0]
+        order = np.arange(len(pages))
+        order[[0, first]] = order[[first, 0]]
+        pages, page_of = pages[order], np.argsort(order)[page_of]
+    # classes 0 other, 1 digit, 2 end; rows of 4; states 0 dead, 4 start, 8 after one digit (a match ends there)
+    transitions = np.zeros(12, np.uint32)
+    transitions[4 + 1] = 8 << 1
+    transitions[8:11] = 1
+    return SplitAutomaton(
+        CodepointClasses(page_of.astype(np.uint16), pages.ravel()), transitions, start=4, row_shift=2, end_class=2
+    )

@@ -1,0 +1,597 @@
+"""Text to ids: runs a :class:`~jittok.build.plan.Plan` over chunks of documents on a thread pool.
+
+A *part* is a stretch of one document that takes the steps on its own: text, or an added token. Parts stay in the
+order of the documents, so the ids of a chunk come out in order, and a document's are found by counting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.build.plan import AddedTokenStage, Plan, SplitStage
+from jittok.encodings import EncodedTexts
+from jittok.errors import ArgumentError, SpecialTokenError
+from jittok.rewriting import Rewriter
+from jittok.tables import MERGE_RANKED
+
+T = TypeVar("T")
+SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
+
+#: Bytes of text in a chunk: enough work for a call, few enough to share out and to interrupt.
+CHUNK_BYTES = 1 << 20
+#: A worker that has seen less text than this keeps a small cache, which costs nothing to make.
+SMALL_TEXT = 1 << 18
+#: Bits of the number of pre-tokens that a worker's cache has room for: small, and the least and most of a large one.
+SMALL_CACHE_BITS = 11
+LARGE_CACHE_BITS = (18, 20)
+#: Texts shorter than this are encoded on one thread.
+PARALLEL_BYTES = 1 << 19
+
+
+class Parts(NamedTuple):
+    """Stretches of documents, in order.
+
+    ``token`` is -1 for text, else the id of an added token. Text of a part is ``data[start:end]``; where
+    ``codepoints`` is given, it says for each codepoint of `data` where it comes from in its document.
+    """
+
+    data: NDArray[np.uint8]
+    document: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    token: NDArray[np.int32]
+    codepoints: Sources | None
+
+
+class Sources(NamedTuple):
+    """Where the codepoints of rewritten text come from, in codepoints of their documents."""
+
+    number: NDArray[np.int64]  # [len(data) + 1] number of the codepoint that each byte belongs to
+    start: NDArray[np.int64]  # [codepoints]
+    end: NDArray[np.int64]  # [codepoints]
+
+
+class Worker:
+    """The scratch arrays and the word cache of one thread."""
+
+    __slots__ = ("bytes_seen", "cache", "chunk", "scratch")
+
+    def __init__(self) -> None:
+        from jittok.kernels.split import new_chunk
+        from jittok.kernels.words import new_merge_scratch, new_word_cache
+
+        self.chunk = new_chunk()
+        self.scratch = new_merge_scratch()
+        self.cache = new_word_cache(SMALL_CACHE_BITS + 3, SMALL_CACHE_BITS, 1 << 14, 1 << 16)
+        self.bytes_seen = 0
+
+
+class Engine:
+    """Encodes texts by a plan. Immutable but for its workers, which only one thread holds at a time."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._workers: deque[Worker] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_owner = (0, 0)
+        largest = max(len(plan.merges.token_indptr), 1)
+        low, high = LARGE_CACHE_BITS
+        self._cache_bits = min(max((4 * largest).bit_length() - 1, low), high)
+        self._special = {token.content for token in plan.added_tokens if token.special}
+
+    def clear_cache(self) -> None:
+        """Forget all pre-tokens that workers remember."""
+        self._workers.clear()
+
+    def cache_bytes(self) -> int:
+        """Memory that idle workers hold."""
+        return sum(
+            array.nbytes for worker in list(self._workers) for group in (worker.cache, worker.scratch) for array in group
+        )
+
+    def encode(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        *,
+        spans: bool = False,
+        words: bool = False,
+        special: SpecialPolicy = "parse",
+        threads: int | None = None,
+    ) -> EncodedTexts:
+        """Ids of documents, without the template's special tokens.
+
+        Parameters
+        ----------
+        data : uint8[m]
+            Valid UTF-8.
+        indptr : int64[n + 1]
+            Document i is ``data[indptr[i]:indptr[i + 1]]``.
+        spans, words
+            Whether to give codepoint spans, and pre-token numbers.
+        special
+            What special tokens in the text become; see :meth:`jittok.Tokenizer.encode`.
+        threads
+            At most so many threads; None: as many as there are processors, or one inside a worker process.
+
+        Raises
+        ------
+        SpecialTokenError
+            `special` is "raise" and a document holds a special token.
+        ArgumentError
+            `special` or `threads` is none of the values allowed.
+        """
+        enabled = self._enabled(special)
+        bounds = _chunks(indptr)
+        n_chunks = len(bounds) - 1
+        n_threads = min(_threads(threads), n_chunks) if int(indptr[-1] - indptr[0]) >= PARALLEL_BYTES else 1
+
+        def run(i: int) -> EncodedTexts:
+            return self._encode_chunk(data, indptr[bounds[i] : bounds[i + 1] + 1], int(bounds[i]), enabled, spans, words)
+
+        if n_threads <= 1:
+            results = [run(i) for i in range(n_chunks)]
+        else:
+            results = self._run_parallel(run, n_chunks, n_threads)
+        if len(results) == 1:
+            return results[0]
+        return _joined(results, spans, words)
+
+    def count(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        *,
+        special: SpecialPolicy = "parse",
+        threads: int | None = None,
+    ) -> NDArray[np.int64]:
+        """Number of ids of each document; see :meth:`encode`. Ids are dropped a chunk at a time."""
+        enabled = self._enabled(special)
+        bounds = _chunks(indptr)
+        n_chunks = len(bounds) - 1
+        n_threads = min(_threads(threads), n_chunks) if int(indptr[-1] - indptr[0]) >= PARALLEL_BYTES else 1
+
+        def run(i: int) -> NDArray[np.int64]:
+            part = indptr[bounds[i] : bounds[i + 1] + 1]
+            return np.diff(self._encode_chunk(data, part, int(bounds[i]), enabled, False, False).indptr)
+
+        if n_threads <= 1:
+            return np.concatenate([run(i) for i in range(n_chunks)])
+        return np.concatenate(self._run_parallel(run, n_chunks, n_threads))
+
+    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> list[T]:
+        """Run tasks on the pool, which belongs to one process: a fork makes its own."""
+        owner = (os.getpid(), n_threads)
+        if self._pool is None or self._pool_owner != owner:
+            self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
+            self._pool_owner = owner
+        return list(self._pool.map(run, range(n)))
+
+    def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
+        """Which added tokens are wanted; None where a special token is an error."""
+        tokens = self.plan.added_tokens
+        if special == "parse":
+            return np.ones(len(tokens), np.bool_)
+        if special == "text":
+            return np.array([not token.special for token in tokens], np.bool_)
+        if special == "raise":
+            return None
+        if isinstance(special, str):
+            raise ArgumentError(
+                f"special={special!r} is not known; expected 'parse', 'text', 'raise' or a set of special tokens"
+            )
+        wanted = set(special)
+        unknown = wanted - self._special
+        if unknown:
+            raise ArgumentError(
+                f"special names {sorted(unknown)[0]!r}, which is not a special token of this tokenizer; "
+                "tokenizer.special_tokens lists them"
+            )
+        return np.array([not token.special or token.content in wanted for token in tokens], np.bool_)
+
+    def _encode_chunk(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        first_document: int,
+        enabled: NDArray[np.bool_] | None,
+        spans: bool,
+        words: bool,
+    ) -> EncodedTexts:
+        plan = self.plan
+        n_documents = len(indptr) - 1
+        parts = Parts(
+            data,
+            np.arange(n_documents),
+            np.ascontiguousarray(indptr[:-1]),
+            np.ascontiguousarray(indptr[1:]),
+            np.full(n_documents, -1, np.int32),
+            None,
+        )
+        parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
+        if plan.normalizer is not None:
+            parts = self._rewrite(parts, plan.normalizer, indptr, spans)
+        parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
+        for stage in plan.stages:
+            if isinstance(stage, SplitStage):
+                parts = _cut(parts, stage)
+            else:
+                parts = self._rewrite(parts, stage, indptr, spans)
+        return self._merge(parts, indptr, spans, words)
+
+    def _find_added(
+        self,
+        parts: Parts,
+        stage: AddedTokenStage | None,
+        enabled: NDArray[np.bool_] | None,
+        first_document: int,
+    ) -> Parts:
+        """Cut text parts at the added tokens in them."""
+        if stage is None:
+            return parts
+        from jittok.kernels.added_tokens import find_added_tokens
+
+        wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
+        is_text = parts.token < 0
+        text = np.flatnonzero(is_text)
+        start, end = parts.start[text], parts.end[text]
+        capacity = 256
+        while True:
+            rows = np.empty((capacity, 4), np.int64)
+            found = find_added_tokens(stage.tables, wanted, parts.data, start, end, 0, len(text), rows)
+            if found >= 0:
+                break
+            capacity = -found
+        if found == 0:
+            return parts
+        rows = rows[:found]
+        if enabled is None:
+            self._refuse_special(parts, text, rows, first_document)
+        return _with_tokens(parts, text, rows)
+
+    def _refuse_special(
+        self, parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64], first_document: int
+    ) -> None:
+        special_ids = {token.id for token in self.plan.added_tokens if token.special}
+        for row in rows:
+            if int(row[3]) in special_ids:
+                content = next(t.content for t in self.plan.added_tokens if t.id == int(row[3]) and t.special)
+                document = first_document + int(parts.document[text[row[0]]])
+                raise SpecialTokenError(
+                    f"text {document} holds the special token {content!r}; pass special='parse' to make it one "
+                    "token, special='text' to treat it as ordinary text, or a set of the special tokens to allow"
+                )
+
+    def _rewrite(self, parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans: bool) -> Parts:
+        """Rewrite the text parts that a rewriter may change; the others stay where they are."""
+        text = np.flatnonzero(parts.token < 0)
+        changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
+        if not changed.size:
+            return parts
+        at_start = parts.start[changed] == indptr[parts.document[changed]] if parts.codepoints is None else None
+        if at_start is None:
+            first_of = np.r_[True, parts.document[1:] != parts.document[:-1]]
+            at_start = first_of[changed]
+        done = rewriter.apply(
+            parts.data, parts.start[changed], parts.end[changed], alignment=spans, at_start=at_start
+        )
+        used = int(parts.end.max(initial=0))
+        base = int(parts.start.min(initial=0))
+        new = np.concatenate([parts.data[base:used], done.data])
+        start, end = parts.start - base, parts.end - base
+        start[changed] = done.starts + (used - base)
+        end[changed] = done.ends + (used - base)
+        sources = None
+        if spans:
+            old = parts.codepoints or _own_sources(parts.data, indptr)
+            number = np.zeros(len(new) + 1, np.int64)
+            np.cumsum((new & 0xC0) != 0x80, out=number[1:])
+            kept = slice(int(old.number[base]), int(old.number[used]))
+            # Alignment counts codepoints of the segment as it was given; from there, the way leads on through `old`.
+            lengths = np.diff(done.codepoint_indptr)
+            first = np.repeat(old.number[parts.start[changed]], lengths)
+            came_from = first + done.source_start
+            came_to = first + done.source_end
+            in_document = len(old.start)
+            begin = np.where(
+                came_from < in_document,
+                old.start[np.minimum(came_from, in_document - 1)],
+                old.end[in_document - 1] if in_document else 0,
+            )
+            stop = np.where(came_to > came_from, old.end[np.maximum(came_to - 1, 0)], begin)
+            padding = np.zeros(len(new) - (used - base) - int((done.ends - done.starts).sum()), np.int64)
+            sources = Sources(
+                number,
+                np.concatenate([old.start[kept], begin, padding]),
+                np.concatenate([old.end[kept], stop, padding]),
+            )
+        return parts._replace(data=new, start=start, end=end, codepoints=sources)
+
+    def _acquire(self, n_bytes: int) -> Worker:
+        from jittok.kernels.words import new_word_cache
+
+        try:
+            worker = self._workers.pop()
+        except IndexError:
+            worker = Worker()
+        before = worker.bytes_seen
+        worker.bytes_seen = before + n_bytes
+        if before < SMALL_TEXT <= worker.bytes_seen:
+            bits = self._cache_bits
+            worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
+        return worker
+
+    def _merge(self, parts: Parts, indptr: NDArray[np.int64], spans: bool, words: bool) -> EncodedTexts:
+        """Cut text parts for the last time, merge, and put added tokens between."""
+        plan = self.plan
+        has_tokens = bool((parts.token >= 0).any())
+        text = np.flatnonzero(parts.token < 0) if has_tokens else np.arange(len(parts.token))
+        start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
+        by_length = spans and not plan.merges.numbers[MERGE_RANKED]
+        ids, part_end, word, length = self._run_kernel(parts.data, start, end, words, by_length)
+        span_array = None
+        if spans:
+            span_array = self._text_spans(parts, indptr, text, start, end, ids, part_end, length)
+        counts = np.diff(part_end, prepend=0)
+        if not has_tokens:
+            all_ids, all_counts = ids, counts
+        else:
+            all_counts = np.ones(len(parts.token), np.int64)
+            all_counts[text] = counts
+            ends = np.cumsum(all_counts)
+            is_text = np.repeat(parts.token < 0, all_counts)
+            all_ids = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
+            all_ids[is_text] = ids
+            tokens = np.flatnonzero(parts.token >= 0)
+            all_ids[~is_text] = parts.token[tokens]
+            if spans:
+                both = np.empty((len(all_ids), 2), np.int64)
+                both[is_text] = span_array
+                both[~is_text] = _part_spans(parts, indptr, tokens)
+                span_array = both
+            if words:
+                numbers = np.zeros(len(all_ids), np.int32)
+                numbers[is_text] = word
+                word = numbers
+        part_ends = np.cumsum(all_counts)
+        ends_of_documents = np.searchsorted(parts.document, np.arange(len(indptr)), side="left")
+        out_indptr = np.concatenate([[0], part_ends])[ends_of_documents]
+        if words:
+            word = _document_words(word, parts, all_counts, out_indptr)
+        return EncodedTexts(
+            _frozen(all_ids),
+            _frozen(out_indptr),
+            None if span_array is None else _frozen(span_array),
+            None if not words else _frozen(word),
+        )
+
+    def _run_kernel(
+        self, data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], words: bool, lengths: bool
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        from jittok.kernels.split import POSITION, SEGMENT
+        from jittok.kernels.words import MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
+
+        plan = self.plan
+        n_bytes = int((end - start).sum())
+        nothing = np.empty(0, np.int32)
+        out = np.empty(n_bytes + 8, np.int32)
+        word = np.empty(n_bytes + 8, np.int32) if words else nothing
+        length = np.empty(n_bytes + 8, np.int32) if lengths else nothing
+        part_end = np.zeros(len(start), np.int64)
+        if not len(start):
+            return out[:0], part_end, word[:0], length[:0]
+        worker = self._acquire(n_bytes)
+        state = worker.chunk.state
+        state[:] = 0
+        state[SEGMENT] = 0
+        state[POSITION] = start[0]
+        data = _frozen(data)
+        while True:
+            status = encode_segments(
+                plan.last_split,
+                plan.merges,
+                data,
+                start,
+                end,
+                len(start),
+                worker.chunk,
+                worker.cache,
+                worker.scratch,
+                out,
+                part_end,
+                word,
+                length,
+            )
+            if status != MORE_SCRATCH:
+                break
+            # Larger scratch serves this call only: one huge word must not hold memory for ever.
+            usual = worker.scratch
+            worker = _with_scratch(worker, new_merge_scratch(int(state[NEEDED])))
+            del usual
+        n = int(state[WRITTEN])
+        if worker.scratch.symbols.size > 1 << 16:
+            worker.scratch = new_merge_scratch()
+        self._workers.append(worker)
+        return out[:n], part_end, word[:n], length[:n]
+
+    def _text_spans(
+        self,
+        parts: Parts,
+        indptr: NDArray[np.int64],
+        text: NDArray[np.int64],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        part_end: NDArray[np.int64],
+        length: NDArray[np.int32],
+    ) -> NDArray[np.int64]:
+        from jittok.kernels.spans import find_spans
+
+        merges = self.plan.merges
+        by_token = bool(merges.numbers[MERGE_RANKED])
+        lengths = _token_lengths(merges.token_indptr) if by_token else length
+        spans = np.empty((len(ids), 2), np.int64)
+        if parts.codepoints is None:
+            origins = _frozen(indptr[parts.document[text]])
+            find_spans(_frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), spans)
+            return spans
+        # Rewritten text: byte ranges, then the codepoints there, then where these come from.
+        sizes = lengths[ids].astype(np.int64) if by_token else lengths.astype(np.int64)
+        total = np.cumsum(sizes)
+        counts = np.diff(part_end, prepend=0)
+        before = np.concatenate([[0], total])[np.concatenate([[0], part_end[:-1]])] if len(part_end) else total
+        stop = total + np.repeat(start - before, counts)
+        sources = parts.codepoints
+        first = sources.number[stop - sizes + 1] - 1
+        last = np.maximum(sources.number[stop] - 1, first)
+        spans[:, 0] = sources.start[first]
+        spans[:, 1] = sources.end[last]
+        return spans
+
+
+def _with_scratch(worker: Worker, scratch: Any) -> Worker:
+    worker.scratch = scratch
+    return worker
+
+
+def _token_lengths(token_indptr: NDArray[np.int64]) -> NDArray[np.int32]:
+    return np.diff(token_indptr).astype(np.int32)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """The array C-contiguous and read-only, as every kernel gets its inputs: flags are part of Numba's types."""
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        import multiprocessing
+
+        if multiprocessing.parent_process() is not None:
+            return 1
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
+    return int(threads)
+
+
+def _chunks(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of the documents at which chunks of about CHUNK_BYTES begin, and the number of documents."""
+    n = len(indptr) - 1
+    total = int(indptr[-1] - indptr[0])
+    if total <= CHUNK_BYTES + CHUNK_BYTES // 2:
+        return np.array([0, n], np.int64)
+    targets = indptr[0] + np.arange(1, total // CHUNK_BYTES + 1) * CHUNK_BYTES
+    cuts = np.searchsorted(indptr, targets, side="left")
+    return np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).astype(np.int64)
+
+
+def _joined(results: Sequence[EncodedTexts], spans: bool, words: bool) -> EncodedTexts:
+    """The results of chunks as one."""
+    ids = np.concatenate([r.ids for r in results])
+    sizes = np.cumsum([0] + [len(r.ids) for r in results])
+    indptr = np.concatenate([[0]] + [r.indptr[1:] + size for r, size in zip(results, sizes, strict=False)])
+    return EncodedTexts(
+        _frozen(ids),
+        _frozen(indptr.astype(np.int64)),
+        _frozen(np.concatenate([r.spans for r in results])) if spans else None,  # type: ignore[misc]
+        _frozen(np.concatenate([r.word_ids for r in results])) if words else None,  # type: ignore[misc]
+    )
+
+
+def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64]) -> Parts:
+    """Parts with the added tokens of `rows` (number in `text`, start, end, id) cut out of the text parts."""
+    n_rows = len(rows)
+    owner = text[rows[:, 0]]
+    # Every text part gives the text before each of its tokens, each token, and the text after the last.
+    per_part = np.ones(len(parts.token), np.int64)
+    np.add.at(per_part, owner, 2)
+    first = np.cumsum(per_part) - per_part
+    source = np.repeat(np.arange(len(parts.token)), per_part)
+    start, end, token = parts.start[source], parts.end[source], parts.token[source]
+    order_in_part = np.arange(n_rows) - np.searchsorted(owner, owner, side="left")
+    place = first[owner] + 2 * order_in_part + 1
+    token[place] = rows[:, 3]
+    start[place], end[place] = rows[:, 1], rows[:, 2]
+    end[place - 1] = rows[:, 1]
+    start[place + 1] = rows[:, 2]
+    kept = (token >= 0) | (start < end) | (per_part[source] == 1)
+    return parts._replace(
+        document=parts.document[source][kept], start=start[kept], end=end[kept], token=token[kept]
+    )
+
+
+def _cut(parts: Parts, stage: SplitStage) -> Parts:
+    """Text parts cut at a pattern."""
+    from jittok.kernels.split import split_segments
+
+    text = np.flatnonzero(parts.token < 0)
+    start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
+    capacity = int((end - start).sum()) + 1
+    out_start, out_end, out_from = (np.empty(capacity, np.int64) for _ in range(3))
+    n = split_segments(
+        stage.tables, stage.behavior, int(stage.invert), _frozen(parts.data), start, end, out_start, out_end, out_from
+    )
+    source = text[out_from[:n]]
+    if len(text) == len(parts.token):
+        return parts._replace(
+            document=parts.document[source], start=out_start[:n], end=out_end[:n], token=np.full(n, -1, np.int32)
+        )
+    tokens = np.flatnonzero(parts.token >= 0)
+    order = np.argsort(np.concatenate([source, tokens]), kind="stable")
+    return parts._replace(
+        document=np.concatenate([parts.document[source], parts.document[tokens]])[order],
+        start=np.concatenate([out_start[:n], parts.start[tokens]])[order],
+        end=np.concatenate([out_end[:n], parts.end[tokens]])[order],
+        token=np.concatenate([np.full(n, -1, np.int32), parts.token[tokens]])[order],
+    )
+
+
+def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
+    """Sources of text that is still as given: each codepoint comes from itself."""
+    size = int(indptr[-1])
+    number = np.zeros(size + 1, np.int64)
+    np.cumsum((data[:size] & 0xC0) != 0x80, out=number[1:])
+    at = number[indptr]
+    position = np.arange(int(number[-1])) - np.repeat(at[:-1], np.diff(at)) if len(at) > 1 else np.arange(0)
+    if int(indptr[0]) > 0:
+        position = np.concatenate([np.zeros(int(at[0]), np.int64), position])
+    return Sources(number, position, position + 1)
+
+
+def _part_spans(parts: Parts, indptr: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Spans of whole parts."""
+    sources = parts.codepoints
+    if sources is None:
+        sources = _own_sources(parts.data, indptr)
+    first = sources.number[parts.start[rows]]
+    last = np.maximum(sources.number[parts.end[rows]] - 1, first)
+    return np.stack([sources.start[first], sources.end[last]], axis=1)
+
+
+def _document_words(
+    word: NDArray[np.int32], parts: Parts, counts: NDArray[np.int64], indptr: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Number pre-tokens through each document, from their numbers inside each part."""
+    n = len(word)
+    if n == 0:
+        return word
+    part = np.repeat(np.arange(len(counts)), counts)
+    new = np.ones(n, np.int64)
+    new[1:] = (word[1:] != word[:-1]) | (part[1:] != part[:-1])
+    running = np.cumsum(new) - 1
+    documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return (running - running[indptr[:-1][documents]]).astype(np.int32)

@@ -1,0 +1,282 @@
+"""Which format a path holds, decided by its content, and the one call that reads any of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from jittok.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FormatError,
+    MissingFileError,
+    UnknownFormatError,
+    UnsupportedError,
+)
+from jittok.formats import merges_txt, tiktoken_file, tokenizer_json
+from jittok.formats._json import parse_json
+from jittok.spec import TokenizerSpec
+
+#: Every format by name. Those in `_LATER` are recognised, but not read yet.
+FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
+_LATER = ("sentencepiece", "vocab.txt", "tekken", "gguf")
+
+_HEAD_BYTES = 1 << 16
+_MAX_HEADER_BYTES = 1 << 24
+_FIRST_FIELD = re.compile(rb'\s*\{\s*"((?:[^"\\]|\\.)*)"\s*:\s*(.)', re.DOTALL)
+_JITTOK_MARK = re.compile(rb'"format"\s*:\s*"jittok"')
+_SAFETENSORS_START = re.compile(rb'\{\s*"')
+
+#: What to look for in a directory, in this order; the first that is there is read.
+_IN_DIRECTORY = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "vocab.txt", "*.gguf", "*.jittok")
+
+
+def detect_format(path: str | os.PathLike[str]) -> str:
+    """Say which format `path` holds.
+
+    Reads at most the first 64 KiB (of a JSON file with unusual fields, all of it).
+
+    Parameters
+    ----------
+    path
+        A file or a directory.
+
+    Returns
+    -------
+    str
+        One of :data:`FORMATS`.
+
+    Raises
+    ------
+    MissingFileError
+        It does not exist or cannot be read.
+    FormatError
+        It is empty or, where that decides, malformed.
+    UnknownFormatError
+        It is none of the formats.
+    """
+    return locate(path)[0]
+
+
+def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str, Path]:
+    """Return the format of `path` and the file to read, which in a directory is one of its members.
+
+    With `format`, the content is not looked at: the name decides. For "merges" the file is the vocab.json.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentTypeError(
+            f"the path of a tokenizer must be a str or a path object, got {type(path).__name__}"
+        )
+    if format is not None and format not in FORMATS:
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+    file = Path(os.fsdecode(path))
+    try:
+        is_directory = file.is_dir()
+        exists = file.exists()
+    except (OSError, ValueError) as error:
+        raise MissingFileError(f"{file!s}: not a path that can be read: {error}") from None
+    if not exists:
+        raise MissingFileError(f"{file}: no such file or directory")
+    if is_directory:
+        file = _member(file, format)
+    found = format if format is not None else _detect_file(file)
+    if found == "merges":
+        file = _vocab_of_merges(file)
+    return found, file
+
+
+def read_spec(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+) -> TokenizerSpec:
+    """Read a tokenizer of any format but jittok's own.
+
+    Parameters
+    ----------
+    path
+        A file, or a directory that holds one of the known files. Where a directory has a tokenizer.json,
+        that is the one read.
+    format
+        One of :data:`FORMATS`, to skip detection.
+    pattern, special_tokens
+        Of a tiktoken file; see :func:`jittok.formats.tiktoken_file.read`.
+
+    Returns
+    -------
+    TokenizerSpec
+        What the file says.
+
+    Raises
+    ------
+    MissingFileError, FormatError, UnknownFormatError, UnsupportedError
+        As :func:`detect_format` and the readers of each format.
+    ArgumentError
+        `format` is unknown, or `pattern` or `special_tokens` are given for a format that has its own.
+    """
+    found, file = locate(path, format)
+    if found != "tiktoken" and (pattern is not None or special_tokens is not None):
+        raise ArgumentError(
+            f"{file}: pattern= and special_tokens= are for tiktoken files; this is {found}, which says both itself"
+        )
+    if found in _LATER:
+        raise UnsupportedError(f"{file}: files of the format {found} are not supported yet")
+    if found == "jittok":
+        raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
+    if found == "merges":
+        return merges_txt.read(file.parent, file.name, _partner(file.name))
+    data = merges_txt.read_file(file)
+    if not data:
+        raise FormatError(f"{file}: the file is empty")
+    if found == "tiktoken":
+        return tiktoken_file.read(data, str(file), pattern=pattern, special_tokens=special_tokens)
+    return tokenizer_json.read(data, str(file))
+
+
+# ----------------------------------------------------------------------------------------------- directories
+
+
+def _member(directory: Path, format: str | None) -> Path:
+    try:
+        names = {entry.name for entry in directory.iterdir()}
+    except OSError as error:
+        raise MissingFileError(f"{directory}: the directory cannot be read: {error.strerror}") from None
+    if "tokenizer.json" in names and format in (None, "tokenizer.json"):
+        return directory / "tokenizer.json"
+    if format in (None, "merges"):
+        for vocab_name, merges_name in merges_txt.FILE_NAMES:
+            if {vocab_name, merges_name} <= names:
+                return directory / vocab_name
+    if format == "merges":
+        raise MissingFileError(f"{directory}: no vocab.json with merges.txt in it")
+    for pattern in _IN_DIRECTORY:
+        files = sorted(file for file in directory.glob(pattern) if file.is_file())
+        if format is not None:
+            files = [file for file in files if _is_format(file, format)]
+        if len(files) > 1:
+            shown = ", ".join(file.name for file in files[:5])
+            raise FormatError(f"{directory}: several tokenizer files ({shown}); pass the path of one")
+        if files:
+            return files[0]
+    if format is None and "vocab.json" in names:
+        raise MissingFileError(f"{directory}: vocab.json needs merges.txt beside it")
+    wanted = "vocab.json with merges.txt, " + ", ".join(_IN_DIRECTORY) if format is None else f"a {format} file"
+    raise MissingFileError(f"{directory}: no tokenizer in this directory; looked for {wanted}")
+
+
+def _is_format(file: Path, format: str) -> bool:
+    try:
+        return _detect_file(file) == format
+    except FormatError:
+        return False
+
+
+def _partner(name: str) -> str:
+    """Return the name of the merges file that goes with a vocabulary file."""
+    for vocab_name, merges_name in merges_txt.FILE_NAMES:
+        if name.endswith(vocab_name):
+            return name.removesuffix(vocab_name) + merges_name
+    return "merges.txt"
+
+
+def _vocab_of_merges(file: Path) -> Path:
+    """Return the vocabulary file of a pair of which `file` is either one."""
+    for vocab_name, merges_name in merges_txt.FILE_NAMES:
+        if file.name.endswith(merges_name):
+            return file.with_name(file.name.removesuffix(merges_name) + vocab_name)
+    if file.suffix == ".json":
+        return file
+    raise FormatError(
+        f"{file}: merges without their vocabulary; name the two files vocab.json and merges.txt and pass "
+        "their directory"
+    )
+
+
+# ------------------------------------------------------------------------------------------------- one file
+
+
+def _detect_file(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(_HEAD_BYTES)
+            size = os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
+    if not head:
+        raise FormatError(f"{file}: the file is empty")
+    if head.startswith(b"GGUF"):
+        return "gguf"
+    if _SAFETENSORS_START.match(head, 8) and int.from_bytes(head[:8], "little") < _MAX_HEADER_BYTES:
+        if _JITTOK_MARK.search(_safetensors_header(file, head)):
+            return "jittok"
+        raise UnknownFormatError(f"{file}: a safetensors file, but not one that jittok wrote")
+    if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
+        raise UnknownFormatError(f"{file}: a compressed file or archive; unpack it and pass what is inside")
+    if head[:1] == b"\x0a" and head[2:3] in (b"\x0a", b"\x01"):
+        # A protobuf whose first field is a message (a piece) that starts with a string.
+        return "sentencepiece"
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
+        return _detect_json(file, head)
+    found = _detect_lines(head, complete=size <= len(head))
+    if found is None:
+        raise UnknownFormatError(
+            f"{file}: not a tokenizer file that jittok knows (starts with {head[:16]!r}); "
+            f"known formats are {', '.join(FORMATS)}"
+        )
+    return found
+
+
+def _safetensors_header(file: Path, head: bytes) -> bytes:
+    length = int.from_bytes(head[:8], "little")
+    if length + 8 <= len(head):
+        return head[8 : 8 + length]
+    with file.open("rb") as stream:
+        stream.seek(8)
+        return stream.read(length)
+
+
+def _detect_json(file: Path, head: bytes) -> str:
+    first = _FIRST_FIELD.match(head)
+    if first is not None:
+        key, start = first.groups()
+        if start.isdigit() or start == b"-":
+            return "merges"  # an object of token: id, a vocab.json
+        if key.decode("utf-8", "replace") in tokenizer_json.TOP_LEVEL and start in b'"{[n':
+            return "tokenizer.json"
+        if b'"token_bytes"' in head:
+            return "tekken"
+    fields = parse_json(merges_txt.read_file(file), str(file)).value
+    if isinstance(fields, dict) and "model" in fields:
+        return "tokenizer.json"
+    raise UnknownFormatError(
+        f"{file}: JSON, but neither a tokenizer.json nor a vocab.json; if it belongs to a tokenizer, pass the "
+        "directory that holds it"
+    )
+
+
+def _detect_lines(head: bytes, *, complete: bool) -> str | None:
+    lines = head.split(b"\n")
+    if not complete and len(lines) > 1:
+        lines.pop()
+    lines = [line.removesuffix(b"\r") for line in lines]
+    filled = [line for line in lines if line]
+    if filled and all(tiktoken_file.LINE.fullmatch(line) for line in filled[:3]):
+        return "tiktoken"
+    try:
+        for line in lines:
+            line.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if b"\0" in head:
+        return None
+    if filled and filled[0].startswith(b"#version"):
+        return "merges"
+    if any(token in lines for token in (b"[UNK]", b"[CLS]", b"[PAD]")):
+        return "vocab.txt"
+    if filled and all(len(line.split(b" ")) == 2 and all(line.split(b" ")) for line in filled):
+        return "merges"
+    return None

@@ -1,0 +1,852 @@
+"""HuggingFace ``tokenizer.json`` of the BPE family, read as tokenizers 0.23.3 reads it.
+
+The rules here were measured on that library: which fields may be missing or null, which may not, and what
+it makes of files that contradict themselves. Where it would crash later (a template that names an unknown
+token), the file is refused at load. What is not supported is refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import add, itemgetter
+from typing import Any, TypeVar
+
+from jittok.errors import FormatError, UnsupportedError
+from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
+from jittok.spec import (
+    AddedToken,
+    BPEModel,
+    ByteLevel,
+    DecodeBPE,
+    DecodeByteFallback,
+    DecodeByteLevel,
+    DecodeFuse,
+    DecodeMetaspace,
+    Decoder,
+    DecodeReplace,
+    DecodeStrip,
+    Digits,
+    Lowercase,
+    Metaspace,
+    Normalizer,
+    PostProcessor,
+    Prepend,
+    PreTokenizer,
+    Replace,
+    Split,
+    SplitBehavior,
+    Strip,
+    Template,
+    TemplatePiece,
+    TokenizerSpec,
+    TrimOffsets,
+    UnicodeForm,
+)
+
+#: The pre-tokenizers ``Whitespace`` and ``WhitespaceSplit`` as splits. They use the Rust regex engine's classes.
+WHITESPACE = Split(r"\w+|[^\w\s]+", "removed", invert=True, dialect="rust")
+WHITESPACE_SPLIT = Split(r"\s", "removed", dialect="rust")
+#: What ``Punctuation`` cuts at: general category P of Unicode 8.0 and the symbols of ASCII. The regex classes
+#: are those of 16.0, so this takes out what became punctuation since, and puts in the two that no longer are.
+PUNCTUATION_PATTERN = (
+    r"[\p{P}!-/:-@\[-`{-~"
+    "\u166d\U000111c9"
+    "&&[^"
+    "\u061d\u09fd\u0a76\u0c77\u0c84\u1b4e-\u1b4f\u1b7d-\u1b7f\u2e43-\u2e4f\u2e52-\u2e5d\U00010d6e\U00010ead"
+    "\U00010f55-\U00010f59\U00010f86-\U00010f89\U000113d4-\U000113d5\U000113d7-\U000113d8"
+    "\U0001144b-\U0001144f\U0001145a-\U0001145b\U0001145d\U00011660-\U0001166c\U000116b9\U0001183b"
+    "\U00011944-\U00011946\U000119e2\U00011a3f-\U00011a46\U00011a9a-\U00011a9c\U00011a9e-\U00011aa2"
+    "\U00011b00-\U00011b09\U00011be1\U00011c41-\U00011c45\U00011c70-\U00011c71\U00011ef7-\U00011ef8"
+    "\U00011f43-\U00011f4f\U00011fff\U00012ff1-\U00012ff2\U00016d6d-\U00016d6f\U00016e97-\U00016e9a\U00016fe2"
+    "\U0001e5ff\U0001e95e-\U0001e95f"
+    "]]"
+)
+
+#: The fields of a tokenizer.json.
+TOP_LEVEL = (
+    "version",
+    "truncation",
+    "padding",
+    "added_tokens",
+    "normalizer",
+    "pre_tokenizer",
+    "post_processor",
+    "decoder",
+    "model",
+)
+_BEHAVIORS: dict[str, SplitBehavior] = {
+    "Removed": "removed",
+    "Isolated": "isolated",
+    "MergedWithPrevious": "merged_with_previous",
+    "MergedWithNext": "merged_with_next",
+    "Contiguous": "contiguous",
+}
+_BEHAVIOR_NAMES = {value: name for name, value in _BEHAVIORS.items()}
+_MAX_NESTING = 60  # of Sequences; the reference's JSON parser gives up at about that depth
+
+Step = TypeVar("Step")
+
+
+def read(data: bytes, where: str) -> TokenizerSpec:
+    """Read a tokenizer.json.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+    where
+        Name of the file, for messages.
+
+    Returns
+    -------
+    TokenizerSpec
+        What the file says. Costs about as much as ``json.loads`` plus a tenth of a second for 150,000 merges.
+
+    Raises
+    ------
+    FormatError
+        The file is malformed or contradicts itself.
+    UnsupportedError
+        It asks for a component that jittok does not have.
+    """
+    with paused_collection():
+        return from_json(parse_json(data, where))
+
+
+def from_json(root: Node) -> TokenizerSpec:
+    """Make a spec from a parsed tokenizer.json; see :func:`read`."""
+    fields = root.mapping()
+    for key in fields:
+        if key not in TOP_LEVEL:
+            raise UnsupportedError(
+                f"{root.where}: unknown field {key!r} at the top level; expected only {', '.join(TOP_LEVEL)}"
+            )
+    if "version" in fields and root.child("version").string() != "1.0":
+        raise root.child("version").wrong("'1.0', the only version there is")
+    model = _model(root.child("model"))
+    added_tokens = _added_tokens(root, model.vocab)
+    known_ids = set(model.vocab.values())
+    known_ids.update(token.id for token in added_tokens)
+    decoder = root.optional("decoder")
+    decoders: tuple[Decoder, ...] = _flatten(decoder, "decoder", _DECODERS, "decoders")
+    if decoder is not None and not decoders:
+        # An empty Sequence joins the tokens without a blank; no decoder at all joins them with one.
+        decoders = (DecodeFuse(),)
+    return TokenizerSpec(
+        model=model,
+        added_tokens=added_tokens,
+        normalizers=_flatten(root.optional("normalizer"), "normalizer", _NORMALIZERS, "normalizers"),
+        pre_tokenizers=_flatten(root.optional("pre_tokenizer"), "pre-tokenizer", _PRE_TOKENIZERS, "pretokenizers"),
+        post_processors=_post_processors(root.optional("post_processor"), known_ids),
+        decoders=decoders,
+        stored_truncation=_truncation(root.optional("truncation")),
+        stored_padding=_padding(root.optional("padding")),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- model
+
+
+def _model(node: Node) -> BPEModel:
+    fields = node.mapping()
+    kind = fields["type"] if "type" in fields else _guess_model_type(fields)
+    if kind in ("WordPiece", "WordLevel", "Unigram"):
+        raise UnsupportedError(f"{node.place}: models of type {kind} are not supported yet; BPE is")
+    if kind != "BPE":
+        raise node.error(f"expected a model of type BPE, got type {kind!r}")
+    dropout = node.optional("dropout")
+    if dropout is not None:
+        if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
+            raise dropout.wrong("a number from 0 to 1")
+        if dropout.value > 0:
+            raise UnsupportedError(
+                f"{dropout.place}: BPE dropout stored in the file makes encoding random, which jittok does "
+                "not do; set it to null"
+            )
+    vocab = read_vocab(node.child("vocab"), lenient=True)
+    prefix = _optional_string(node, "continuing_subword_prefix")
+    merges = read_merges(node.child("merges"), vocab, prefix or "")
+    if merges and len(set(vocab.values())) != len(vocab):
+        raise repeated_id(node.child("vocab"))
+    return BPEModel(
+        vocab=vocab,
+        merges=merges,
+        unk_token=_optional_string(node, "unk_token"),  # may be absent from the vocabulary: an error when met
+        fuse_unk=_optional_flag(node, "fuse_unk"),
+        byte_fallback=_optional_flag(node, "byte_fallback"),
+        continuing_subword_prefix=prefix,
+        end_of_word_suffix=_optional_string(node, "end_of_word_suffix"),
+        ignore_merges=_optional_flag(node, "ignore_merges"),
+    )
+
+
+def _guess_model_type(fields: Mapping[str, Any]) -> str | None:
+    """Say which model a file means that is older than the field "type"."""
+    if "vocab" not in fields:
+        return None
+    if isinstance(fields["vocab"], list):
+        return "Unigram"
+    if "merges" in fields:
+        return "BPE"
+    return "WordPiece" if "max_input_chars_per_word" in fields else "WordLevel"
+
+
+def _optional_string(node: Node, key: str) -> str | None:
+    child = node.optional(key)
+    return None if child is None else child.string()
+
+
+def _optional_flag(node: Node, key: str) -> bool:
+    child = node.optional(key)
+    return False if child is None else child.boolean()
+
+
+def read_vocab(node: Node, *, lenient: bool = False) -> dict[str, int]:
+    """Check a mapping from token to id: not empty, ids unique and below `MAX_TOKEN_ID`, holes allowed.
+
+    The reference takes an empty vocabulary, with which every text has no ids, and two tokens of one id, of
+    which it decodes to either. `lenient` lets both pass.
+    """
+    vocab = node.mapping()
+    if not vocab:
+        if lenient:
+            return vocab
+        raise node.error("the vocabulary is empty; expected an object of token: id")
+    ids = vocab.values()
+    if set(map(type, ids)) != {int} or min(ids) < 0 or max(ids) >= MAX_TOKEN_ID:
+        for token in vocab:
+            node.child(token).integer(limit=MAX_TOKEN_ID)
+    if not lenient and len(set(ids)) != len(vocab):
+        raise repeated_id(node)
+    return vocab
+
+
+def repeated_id(node: Node) -> FormatError:
+    """Make an error that names two tokens of one id, which make merges ambiguous."""
+    first: dict[int, str] = {}
+    for token, token_id in node.value.items():
+        if token_id in first:
+            return node.error(
+                f"the tokens {first[token_id]!r} and {token!r} have the same id, {token_id}; expected unique ids"
+            )
+        first[token_id] = token
+    raise AssertionError("no repeated id")  # the caller found one
+
+
+def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tuple[str, str], ...]:
+    """Check merges in either form, ``["a", "b"]`` or ``"a b"``, and return them in order of rank."""
+    if type(node.value) is not list:
+        raise node.wrong("an array of merges")
+    values: list[Any] = node.value
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        # The reference drops comment lines here too, and refuses tokens with a blank, as it cannot tell
+        # where the first one ends.
+        pairs = [tuple(merge.split(" ")) for merge in values if not merge.startswith("#version")]
+    elif kinds == {list}:
+        pairs = list(map(tuple, values))
+    elif not values:
+        pairs = []
+    else:
+        for item in node.items():
+            if type(item.value) is not type(values[0]) or type(item.value) not in (str, list):
+                raise item.wrong('a merge, ["a", "b"] or "a b", all in the same form')
+    if set(map(len, pairs)) - {2}:
+        for item in node.items():
+            if isinstance(item.value, str):
+                if not item.value.startswith("#version") and len(item.value.split(" ")) != 2:
+                    raise item.error(
+                        f"expected two tokens with one blank between them, got {item.value!r}; "
+                        'tokens that hold a blank need the form ["a", "b"]'
+                    )
+            elif len(item.value) != 2:
+                raise item.error(f"expected two tokens, got {len(item.value)}")
+    return check_merges(pairs, vocab, prefix, lambda index, message: _merge_error(node, index, message))
+
+
+def _merge_error(node: Node, index: int, message: str) -> FormatError:
+    if node.value and type(node.value[0]) is str:
+        kept = [i for i, merge in enumerate(node.value) if not merge.startswith("#version")]
+        index = kept[index]
+    return FormatError(f"{node.where}: {node.path}[{index}]: {message}")
+
+
+def check_merges(
+    pairs: Sequence[tuple[Any, ...]],
+    vocab: Mapping[str, int],
+    prefix: str,
+    make_error: Callable[[int, str], FormatError],
+) -> tuple[tuple[str, str], ...]:
+    """Check that the parts and the result of every merge are in the vocabulary.
+
+    The result of (a, b) is a + b without the first ``len(prefix)`` bytes of b, whatever they are. Of a merge
+    that comes twice, the reference keeps the later rank.
+    """
+    left, right = list(map(itemgetter(0), pairs)), list(map(itemgetter(1), pairs))
+    known = vocab.__contains__
+    try:
+        parts_known = all(map(known, left)) and all(map(known, right))
+    except TypeError:  # not hashable
+        parts_known = False
+    if not parts_known:
+        for index, pair in enumerate(pairs):
+            for part in pair:
+                if type(part) is not str:
+                    raise make_error(index, f"expected two strings, got {list(pair)!r}")
+                if part not in vocab:
+                    raise make_error(index, f"the part {part!r} of this merge is not in the vocabulary")
+    if prefix:
+        results = [_strip_join(a, b, prefix) for a, b in zip(left, right, strict=True)]
+    else:
+        results = list(map(add, left, right))
+    if not all(map(known, results)):
+        index = next(i for i, result in enumerate(results) if result not in vocab)
+        raise make_error(
+            index, f"the result of merging {left[index]!r} and {right[index]!r} is not in the vocabulary"
+        )
+    if len(set(results)) != len(results):  # else no pair can come twice
+        ranks = {pair: rank for rank, pair in enumerate(pairs)}
+        return tuple(sorted(ranks, key=ranks.__getitem__))
+    return tuple(pairs)
+
+
+def _strip_join(a: str, b: str, prefix: str) -> str | None:
+    tail = b.encode()
+    cut = len(prefix.encode())
+    if cut > len(tail):
+        return None
+    try:
+        return a + tail[cut:].decode()
+    except UnicodeDecodeError:
+        return None
+
+
+# ---------------------------------------------------------------------------------------------- added tokens
+
+
+def _added_tokens(root: Node, vocab: Mapping[str, int]) -> tuple[AddedToken, ...]:
+    if "added_tokens" not in root.mapping():
+        return ()
+    node = root.child("added_tokens")
+    if type(node.value) is not list:
+        raise node.wrong("an array of added tokens")
+    flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
+    tokens = []
+    for item in node.value:
+        # Some files have 100,000 of these: the quick check first, the one that words the error after it.
+        try:
+            token_id, content = item["id"], item["content"]
+            single_word, lstrip, rstrip, normalized, special = [item[flag] for flag in flags]
+            valid = (
+                type(token_id) is int
+                and 0 <= token_id < MAX_TOKEN_ID
+                and type(content) is str
+                and type(single_word) is type(lstrip) is type(rstrip) is type(normalized) is type(special) is bool
+            )
+        except (KeyError, TypeError, IndexError):
+            valid = False
+        if not valid:
+            for bad in node.items():
+                bad.child("id").integer(limit=MAX_TOKEN_ID)
+                bad.child("content").string()
+                for flag in flags:
+                    bad.child(flag).boolean()
+        tokens.append(AddedToken(token_id, content, special, single_word, lstrip, rstrip, normalized))
+    return assign_added_ids(tokens, vocab)
+
+
+def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> tuple[AddedToken, ...]:
+    """Give added tokens the ids that the reference gives them, whatever the file says.
+
+    The reference adds them anew by their content: one that is in the model's vocabulary keeps that id; any
+    other gets the next free id, counted from the *number* of entries of the vocabulary, so that a vocabulary
+    with holes can see an id used twice (the added token then hides the other). A content that comes again
+    takes the later flags, but stays special once it was. Empty contents are dropped.
+
+    Returns
+    -------
+    tuple of AddedToken
+        In order of id.
+    """
+    ids: dict[str, int] = {}
+    by_id: dict[int, AddedToken] = {}
+    special: set[str] = set()
+    next_id = len(vocab)
+    for token in tokens:
+        content = token.content
+        if not content:
+            continue
+        token_id = ids.get(content)
+        if token_id is None:
+            token_id = vocab.get(content)
+        if token_id is None:
+            token_id = next_id
+            next_id += 1
+        ids[content] = token_id
+        if token.special:
+            special.add(content)
+        if token.id != token_id or token.special != (content in special):
+            token = AddedToken(
+                token_id,
+                content,
+                content in special,
+                token.single_word,
+                token.lstrip,
+                token.rstrip,
+                token.normalized,
+            )
+        by_id[token_id] = token
+    return tuple(by_id[token_id] for token_id in sorted(by_id))
+
+
+# ------------------------------------------------------------------------------------- chains of components
+
+
+def _flatten(
+    node: Node | None,
+    role: str,
+    readers: Mapping[str, Callable[[Node], Step | tuple[Step, ...]]],
+    members: str,
+    depth: int = 0,
+) -> tuple[Step, ...]:
+    """Read a component, or the components of a Sequence, which run one after the other."""
+    if node is None:
+        return ()
+    kind = _type_of(node, role)
+    if kind == "Sequence":
+        if depth == _MAX_NESTING:
+            raise node.error(f"Sequences nested more than {_MAX_NESTING} deep")
+        steps: list[Step] = []
+        for member in node.child(members).items():
+            steps += _flatten(member, role, readers, members, depth + 1)
+        return tuple(steps)
+    if kind not in readers:
+        raise UnsupportedError(
+            f"{node.place}: the {role} {kind} is not supported; supported are Sequence, {', '.join(readers)}"
+        )
+    steps_of_one = readers[kind](node)
+    return steps_of_one if isinstance(steps_of_one, tuple) else (steps_of_one,)
+
+
+def _type_of(node: Node, role: str) -> str:
+    if type(node.value) is not dict or type(node.value.get("type")) is not str:
+        raise node.error(f'expected a {role}, an object with a field "type"')
+    return node.value["type"]  # type: ignore[no-any-return]
+
+
+def _pattern(node: Node) -> tuple[str, bool]:
+    """Return the text of a ``{"String": ...}`` or ``{"Regex": ...}`` and whether it is a regex."""
+    if type(node.value) is not dict or len(node.value) != 1 or not node.value.keys() <= {"String", "Regex"}:
+        raise node.wrong('{"String": ...} or {"Regex": ...}')
+    is_regex = "Regex" in node.value
+    return node.child("Regex" if is_regex else "String").string(), is_regex
+
+
+def _replace(node: Node) -> Replace:
+    pattern, is_regex = _pattern(node.child("pattern"))
+    return Replace(pattern, node.child("content").string(), is_regex)
+
+
+_NORMALIZERS: dict[str, Callable[[Node], Normalizer]] = {
+    "NFC": lambda node: UnicodeForm("NFC"),
+    "NFD": lambda node: UnicodeForm("NFD"),
+    "NFKC": lambda node: UnicodeForm("NFKC"),
+    "NFKD": lambda node: UnicodeForm("NFKD"),
+    "Lowercase": lambda node: Lowercase(),
+    "Replace": _replace,
+    "Prepend": lambda node: Prepend(node.child("prepend").string()),
+    "Strip": lambda node: Strip(node.child("strip_left").boolean(), node.child("strip_right").boolean()),
+}
+
+
+def _byte_level(node: Node) -> ByteLevel:
+    use_regex = node.child("use_regex").boolean() if "use_regex" in node.mapping() else True
+    return ByteLevel(node.child("add_prefix_space").boolean(), use_regex, node.child("trim_offsets").boolean())
+
+
+def _split(node: Node) -> Split:
+    pattern, is_regex = _pattern(node.child("pattern"))
+    behavior = _BEHAVIORS[node.child("behavior").one_of(*_BEHAVIORS)]
+    return Split(pattern, behavior, node.child("invert").boolean(), is_regex)
+
+
+def _metaspace(node: Node) -> Metaspace:
+    replacement = node.child("replacement").character()
+    scheme = "always"
+    if "prepend_scheme" in node.mapping():
+        scheme = node.child("prepend_scheme").one_of("always", "first", "never")
+    add_prefix_space = node.optional("add_prefix_space")
+    if add_prefix_space is not None and not add_prefix_space.boolean() and scheme != "never":
+        raise node.error(
+            f'add_prefix_space is false but prepend_scheme is {scheme!r}; set prepend_scheme to "never"'
+        )
+    split = node.optional("split")
+    _optional_string(node, "str_rep")  # of old files; only its type is looked at
+    return Metaspace(replacement, scheme, True if split is None else split.boolean())  # type: ignore[arg-type]
+
+
+def _punctuation(node: Node) -> Split:
+    behavior = "Isolated"
+    if "behavior" in node.mapping():
+        behavior = node.child("behavior").one_of(*_BEHAVIORS)
+    return Split(PUNCTUATION_PATTERN, _BEHAVIORS[behavior], dialect="rust")
+
+
+_PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer | tuple[PreTokenizer, ...]]] = {
+    "ByteLevel": _byte_level,
+    "Split": _split,
+    "Digits": lambda node: Digits(node.child("individual_digits").boolean()),
+    "Metaspace": _metaspace,
+    "Whitespace": lambda node: WHITESPACE,
+    "WhitespaceSplit": lambda node: WHITESPACE_SPLIT,
+    "Punctuation": _punctuation,
+    "BertPreTokenizer": lambda node: (WHITESPACE_SPLIT, Split(PUNCTUATION_PATTERN, dialect="rust")),
+    "CharDelimiterSplit": lambda node: Split(node.child("delimiter").character(), "removed", is_regex=False),
+}
+
+
+def _decode_byte_level(node: Node) -> DecodeByteLevel:
+    _byte_level(node)  # the options mean nothing here, but must be there
+    return DecodeByteLevel()
+
+
+def _decode_replace(node: Node) -> DecodeReplace:
+    replace = _replace(node)
+    return DecodeReplace(replace.pattern, replace.content, replace.is_regex)
+
+
+def _decode_strip(node: Node) -> DecodeStrip:
+    start, stop = node.child("start").integer(), node.child("stop").integer()
+    return DecodeStrip(node.child("content").character(), start, stop)
+
+
+def _decode_metaspace(node: Node) -> DecodeMetaspace:
+    metaspace = _metaspace(node)
+    return DecodeMetaspace(metaspace.replacement, metaspace.prepend_scheme)
+
+
+_DECODERS: dict[str, Callable[[Node], Decoder]] = {
+    "ByteLevel": _decode_byte_level,
+    "Fuse": lambda node: DecodeFuse(),
+    "Replace": _decode_replace,
+    "ByteFallback": lambda node: DecodeByteFallback(),
+    "Strip": _decode_strip,
+    "Metaspace": _decode_metaspace,
+    "BPEDecoder": lambda node: DecodeBPE(node.child("suffix").string()),
+}
+
+
+# ------------------------------------------------------------------------------------------ post-processors
+
+
+def _post_processors(node: Node | None, known_ids: set[int]) -> tuple[PostProcessor, ...]:
+    """Read the post-processors.
+
+    Measured: each runs on what the one before it made. A Template sets the type ids even where no special
+    tokens are asked for; without one, the second sequence of a pair has type id 1.
+    """
+    steps = _flatten_post_processors(node, known_ids, 0)
+    if sum(isinstance(step, Template) for step in steps) > 1:
+        assert node is not None
+        raise UnsupportedError(f"{node.place}: more than one post-processor that adds special tokens")
+    return steps
+
+
+def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int) -> tuple[PostProcessor, ...]:
+    if node is None:
+        return ()
+    kind = _type_of(node, "post-processor")
+    if kind not in ("RobertaProcessing", "BertProcessing") and {"sep", "cls"} <= node.value.keys():
+        # The reference looks at these two fields before it looks at the type.
+        raise node.error(f'a {kind} must not have the fields "sep" and "cls"')
+    if kind == "Sequence":
+        if depth == _MAX_NESTING:
+            raise node.error(f"Sequences nested more than {_MAX_NESTING} deep")
+        steps: list[PostProcessor] = []
+        for member in node.child("processors").items():
+            steps += _flatten_post_processors(member, known_ids, depth + 1)
+        return tuple(steps)
+    if kind == "ByteLevel":
+        byte_level = _byte_level(node)
+        return (TrimOffsets(byte_level.add_prefix_space),) if byte_level.trim_offsets else ()
+    if kind == "TemplateProcessing":
+        return (_template(node, known_ids),)
+    if kind == "RobertaProcessing":
+        return _roberta(node, known_ids)
+    if kind == "BertProcessing":
+        # The reference takes it for the other kind when it has the other kind's fields.
+        if type(node.value.get("trim_offsets")) is type(node.value.get("add_prefix_space")) is bool:
+            return _roberta(node, known_ids)
+        return (_surround(node, known_ids, sep_before_b=False, type_of_b=1),)
+    raise UnsupportedError(
+        f"{node.place}: the post-processor {kind} is not supported; supported are Sequence, ByteLevel, "
+        "TemplateProcessing, RobertaProcessing, BertProcessing"
+    )
+
+
+def _roberta(node: Node, known_ids: set[int]) -> tuple[PostProcessor, ...]:
+    """RobertaProcessing: offsets trimmed first, then ``<s> A </s>`` or ``<s> A </s></s> B </s>``, type ids 0."""
+    trim_offsets = node.child("trim_offsets").boolean()
+    add_prefix_space = node.child("add_prefix_space").boolean()
+    template = _surround(node, known_ids, sep_before_b=True, type_of_b=0)
+    return (TrimOffsets(add_prefix_space), template) if trim_offsets else (template,)
+
+
+def _surround(node: Node, known_ids: set[int], *, sep_before_b: bool, type_of_b: int) -> Template:
+    def token(key: str, type_id: int) -> TemplatePiece:
+        pair = list(node.child(key).items())
+        if len(pair) != 2:
+            raise node.child(key).wrong("[token, id]")
+        content = pair[0].string()
+        return TemplatePiece(type_id, ids=(_known_id(pair[1], known_ids),), tokens=(content,))
+
+    single = (token("cls", 0), TemplatePiece(0, "A"), token("sep", 0))
+    between = (token("sep", type_of_b),) if sep_before_b else ()
+    return Template(single, (*single, *between, TemplatePiece(type_of_b, "B"), token("sep", type_of_b)))
+
+
+def _known_id(node: Node, known_ids: set[int]) -> int:
+    token_id = node.integer()
+    if token_id not in known_ids:
+        raise node.error(f"the id {token_id} is neither in the vocabulary nor an added token's")
+    return token_id
+
+
+def _template(node: Node, known_ids: set[int]) -> Template:
+    special = node.child("special_tokens")
+    tokens: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
+    for key in special.mapping():
+        entry = special.child(key)
+        entry.child("id").string()
+        ids = tuple(_known_id(item, known_ids) for item in entry.child("ids").items())
+        texts = tuple(item.string() for item in entry.child("tokens").items())
+        if len(ids) != len(texts):
+            raise entry.error(f"{len(ids)} ids but {len(texts)} tokens; expected as many of each")
+        tokens[key] = ids, texts
+
+    def piece(item: Node) -> TemplatePiece:
+        kinds = item.value.keys() if type(item.value) is dict else ()
+        if len(kinds) != 1 or not set(kinds) <= {"Sequence", "SpecialToken"}:
+            raise item.wrong('{"Sequence": ...} or {"SpecialToken": ...}')
+        kind = next(iter(kinds))
+        body = item.child(kind)
+        type_id = body.child("type_id").integer(limit=1 << 31)
+        if kind == "Sequence":
+            name = body.child("id").one_of("A", "B")
+            return TemplatePiece(type_id, name)  # type: ignore[arg-type]
+        name = body.child("id").string()
+        if name not in tokens:
+            raise body.child("id").error(
+                f"the template names the token {name!r}, which is not among its special_tokens"
+            )
+        return TemplatePiece(type_id, None, *tokens[name])
+
+    single = tuple(piece(item) for item in node.child("single").items())
+    if any(item.sequence == "B" for item in single):
+        raise node.child("single").error("the template for one sequence uses sequence B")
+    return Template(single, tuple(piece(item) for item in node.child("pair").items()))
+
+
+# ------------------------------------------------------------------------------------ truncation and padding
+
+
+def _truncation(node: Node | None) -> dict[str, Any] | None:
+    if node is None:
+        return None
+    direction = node.child("direction").one_of("Left", "Right") if "direction" in node.mapping() else "Right"
+    return {
+        "direction": direction,
+        "max_length": node.child("max_length").integer(limit=1 << 64),
+        "strategy": node.child("strategy").one_of("LongestFirst", "OnlyFirst", "OnlySecond"),
+        "stride": node.child("stride").integer(limit=1 << 64),
+    }
+
+
+def _padding(node: Node | None) -> dict[str, Any] | None:
+    if node is None:
+        return None
+    strategy = node.child("strategy")
+    if type(strategy.value) is dict and strategy.value.keys() == {"Fixed"}:
+        strategy.child("Fixed").integer(limit=1 << 64)
+    elif strategy.value != "BatchLongest":
+        raise strategy.wrong('"BatchLongest" or {"Fixed": length}')
+    multiple = node.optional("pad_to_multiple_of")
+    return {
+        "strategy": strategy.value,
+        "direction": node.child("direction").one_of("Left", "Right"),
+        "pad_to_multiple_of": None if multiple is None else multiple.integer(limit=1 << 64),
+        "pad_id": node.child("pad_id").integer(),
+        "pad_type_id": node.child("pad_type_id").integer(),
+        "pad_token": node.child("pad_token").string(),
+    }
+
+
+# -------------------------------------------------------------------------------------------------- writing
+
+
+def write(spec: TokenizerSpec) -> bytes:
+    """Write a spec as a tokenizer.json that the reference loads with the same behaviour.
+
+    Parameters
+    ----------
+    spec
+        Its model must be a :class:`~jittok.spec.BPEModel`.
+
+    Returns
+    -------
+    bytes
+        The file, UTF-8.
+
+    Raises
+    ------
+    UnsupportedError
+        The format cannot say what the spec says.
+    """
+    model = spec.model
+    if not isinstance(model, BPEModel):
+        raise UnsupportedError("a tokenizer.json cannot be written from byte ranks; save as .tiktoken or jittok")
+    if assign_added_ids(spec.added_tokens, model.vocab) != tuple(sorted(spec.added_tokens, key=lambda t: t.id)):
+        raise UnsupportedError(
+            "a tokenizer.json cannot keep the ids of these added tokens: tokenizers numbers those that are not "
+            "in the vocabulary one by one from the vocabulary's size"
+        )
+    document = {
+        "version": "1.0",
+        "truncation": spec.stored_truncation,
+        "padding": spec.stored_padding,
+        "added_tokens": [
+            {
+                "id": token.id,
+                "content": token.content,
+                "single_word": token.single_word,
+                "lstrip": token.lstrip,
+                "rstrip": token.rstrip,
+                "normalized": token.normalized,
+                "special": token.special,
+            }
+            for token in spec.added_tokens
+        ],
+        "normalizer": _chain([_write_normalizer(step) for step in spec.normalizers], "normalizers"),
+        "pre_tokenizer": _chain([_write_pre_tokenizer(step) for step in spec.pre_tokenizers], "pretokenizers"),
+        "post_processor": _chain([_write_post_processor(step) for step in spec.post_processors], "processors"),
+        "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": model.unk_token,
+            "continuing_subword_prefix": model.continuing_subword_prefix,
+            "end_of_word_suffix": model.end_of_word_suffix,
+            "fuse_unk": model.fuse_unk,
+            "byte_fallback": model.byte_fallback,
+            "ignore_merges": model.ignore_merges,
+            "vocab": dict(model.vocab),
+            "merges": model.merges,
+        },
+    }
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _chain(steps: list[dict[str, Any]], members: str) -> dict[str, Any] | None:
+    if not steps:
+        return None
+    return steps[0] if len(steps) == 1 else {"type": "Sequence", members: steps}
+
+
+def _write_pattern(pattern: str, is_regex: bool) -> dict[str, str]:
+    return {"Regex" if is_regex else "String": pattern}
+
+
+def _write_normalizer(step: Normalizer) -> dict[str, Any]:
+    if isinstance(step, UnicodeForm):
+        return {"type": step.form}
+    if isinstance(step, Lowercase):
+        return {"type": "Lowercase"}
+    if isinstance(step, Replace):
+        return {"type": "Replace", "pattern": _write_pattern(step.pattern, step.is_regex), "content": step.content}
+    if isinstance(step, Prepend):
+        return {"type": "Prepend", "prepend": step.content}
+    return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
+
+
+def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
+    if isinstance(step, ByteLevel):
+        return {
+            "type": "ByteLevel",
+            "add_prefix_space": step.add_prefix_space,
+            "trim_offsets": step.trim_offsets,
+            "use_regex": step.use_regex,
+        }
+    if isinstance(step, Digits):
+        return {"type": "Digits", "individual_digits": step.individual}
+    if isinstance(step, Metaspace):
+        return {
+            "type": "Metaspace",
+            "replacement": step.replacement,
+            "prepend_scheme": step.prepend_scheme,
+            "split": step.split,
+        }
+    if step == WHITESPACE:
+        return {"type": "Whitespace"}
+    if step == WHITESPACE_SPLIT:
+        return {"type": "WhitespaceSplit"}
+    if step.is_regex and step.pattern == PUNCTUATION_PATTERN and not step.invert:
+        return {"type": "Punctuation", "behavior": _BEHAVIOR_NAMES[step.behavior]}
+    if step.is_regex and step.dialect != "oniguruma":
+        raise UnsupportedError(
+            f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}"
+        )
+    return {
+        "type": "Split",
+        "pattern": _write_pattern(step.pattern, step.is_regex),
+        "behavior": _BEHAVIOR_NAMES[step.behavior],
+        "invert": step.invert,
+    }
+
+
+def _write_post_processor(step: PostProcessor) -> dict[str, Any]:
+    if isinstance(step, TrimOffsets):
+        return {
+            "type": "ByteLevel",
+            "add_prefix_space": step.add_prefix_space,
+            "trim_offsets": True,
+            "use_regex": True,
+        }
+    if step.pair is None:
+        raise UnsupportedError("a tokenizer.json needs a template for pairs too")
+    special: dict[str, Any] = {}
+
+    def piece(item: TemplatePiece) -> dict[str, Any]:
+        if item.sequence is not None:
+            return {"Sequence": {"id": item.sequence, "type_id": item.type_id}}
+        name = "".join(item.tokens)
+        ids, tokens = list(item.ids), list(item.tokens)
+        while name in special and (special[name]["ids"], special[name]["tokens"]) != (ids, tokens):
+            name += "'"  # another token of that name
+        special[name] = {"id": name, "ids": ids, "tokens": tokens}
+        return {"SpecialToken": {"id": name, "type_id": item.type_id}}
+
+    single = [piece(item) for item in step.single]
+    pair = [piece(item) for item in step.pair]
+    return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
+
+
+def _write_decoder(step: Decoder) -> dict[str, Any]:
+    if isinstance(step, DecodeByteLevel):
+        return {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    if isinstance(step, DecodeFuse):
+        return {"type": "Fuse"}
+    if isinstance(step, DecodeReplace):
+        return {"type": "Replace", "pattern": _write_pattern(step.pattern, step.is_regex), "content": step.content}
+    if isinstance(step, DecodeByteFallback):
+        return {"type": "ByteFallback"}
+    if isinstance(step, DecodeStrip):
+        return {"type": "Strip", "content": step.content, "start": step.start, "stop": step.stop}
+    if isinstance(step, DecodeMetaspace):
+        return {
+            "type": "Metaspace",
+            "replacement": step.replacement,
+            "prepend_scheme": step.prepend_scheme,
+            "split": True,
+        }
+    return {"type": "BPEDecoder", "suffix": step.suffix}

@@ -1,0 +1,640 @@
+"""From the tokens of texts to what is handed out: cutting to length, special tokens, spans.
+
+The steps, in the reference's order: texts that are too long are cut into windows, white space is left out
+of the spans, and the template puts special tokens around the sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .encodings import Batch, EncodedTexts, Encoding, Source, SourceText, frozen, text_of, whole_number
+from .errors import ArgumentError, UnsupportedError
+from .spec import Template, TemplatePiece, TokenizerSpec, TrimOffsets
+from .tables import STRIPS
+from .vocabulary import Vocabulary, outer_white_space
+
+Strategy = Literal["longest_first", "only_first", "only_second"]
+Side = Literal["left", "right"]
+
+_ONLY_A = (TemplatePiece(0, "A"),)
+_A_AND_B = (TemplatePiece(0, "A"), TemplatePiece(1, "B"))
+
+
+class TemplateTables(NamedTuple):
+    """A template as arrays: one entry for each special token or sequence."""
+
+    kinds: NDArray[np.int8]  # [p], -1 for a special token, 0 for the text, 1 for its pair
+    types: NDArray[np.int32]  # [p], the type id of what the entry gives
+    ids: NDArray[np.int32]  # [p], the special token's id, -1 for a sequence
+
+    @property
+    def num_special(self) -> int:
+        """Special tokens that the template adds."""
+        return int((self.kinds < 0).sum())
+
+    def without_special(self) -> TemplateTables:
+        """Return the sequences alone."""
+        keep = self.kinds >= 0
+        return TemplateTables(
+            frozen(self.kinds[keep], np.int8), frozen(self.types[keep], np.int32), frozen(self.ids[keep], np.int32)
+        )
+
+
+class Trimmed(NamedTuple):
+    """Tokens with white space left out of their spans."""
+
+    tokens: EncodedTexts
+    matched: dict[int, str]  # by position, what tokens matched that take white space with them
+
+
+class Truncation(NamedTuple):
+    """How texts that are too long are cut; see :func:`check_truncation`."""
+
+    max_length: int | None = None
+    stride: int = 0
+    strategy: Strategy = "longest_first"
+    side: Side = "right"
+
+
+def check_truncation(
+    max_length: object = None,
+    stride: object = 0,
+    truncation: object = "longest_first",
+    truncation_side: object = "right",
+) -> Truncation:
+    """Return checked settings of one call.
+
+    Parameters
+    ----------
+    max_length
+        Tokens in each window, special tokens included; None to leave texts whole.
+    stride
+        Tokens that a window repeats of the one before.
+    truncation
+        Of a pair, which text is cut: "longest_first" the longer one until both fit, "only_first",
+        "only_second".
+    truncation_side
+        The side on which tokens are cut off.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A value is not one of these, or not a whole number of at least 0.
+    """
+    if truncation not in get_args(Strategy):
+        raise ArgumentError(f"truncation={truncation!r}: expected one of {', '.join(get_args(Strategy))}")
+    if truncation_side not in get_args(Side):
+        raise ArgumentError(f"truncation_side={truncation_side!r}: expected 'left' or 'right'")
+    step = whole_number("stride", stride, 0)
+    if max_length is None:
+        if step:
+            raise ArgumentError(f"stride={step} needs max_length=, the number of tokens in each window")
+        return Truncation(None, 0, truncation, truncation_side)  # type: ignore[arg-type]
+    length = whole_number("max_length", max_length, 0)
+    return Truncation(length, step, truncation, truncation_side)  # type: ignore[arg-type]
+
+
+def windows(length: int, size: int, stride: int, side: Side) -> list[tuple[int, int]]:
+    """Return where the windows of one sequence begin and end, the one that is kept first.
+
+    Parameters
+    ----------
+    length
+        Tokens in the sequence.
+    size
+        Tokens in a window. If 0, there is an empty window and, as in the reference, one of everything.
+    stride
+        Tokens shared by neighbouring windows.
+    side
+        The side on which tokens are cut off: windows start from the other side.
+
+    Raises
+    ------
+    ArgumentError
+        The stride leaves a window nothing new.
+    """
+    if size >= length:
+        return [(0, length)]
+    if size == 0:
+        return [(0, 0), (0, length)]
+    if stride >= size:
+        raise ArgumentError(
+            f"stride={stride} leaves nothing new to a window that has room for {size} tokens of this text; "
+            "use a smaller stride or a greater max_length"
+        )
+    count = 1 + -(-(length - size) // (size - stride))
+    steps = [number * (size - stride) for number in range(count)]
+    if side == "right":
+        return [(begin, min(begin + size, length)) for begin in steps]
+    return [(max(length - step - size, 0), length - step) for step in steps]
+
+
+def room_for(first: int, second: int, room: int, strategy: Strategy) -> tuple[int, int]:
+    """Return how many tokens of two sequences stay, when there is room for `room` in all.
+
+    Parameters
+    ----------
+    first, second
+        Tokens in each sequence, more than `room` together.
+    room
+        Tokens that fit besides the special ones.
+    strategy
+        Which sequence is cut.
+
+    Raises
+    ------
+    ArgumentError
+        The sequence that is to be cut is too short to make the other one fit.
+    """
+    if strategy == "longest_first":
+        shorter, longer = min(first, second), max(first, second)
+        longer = max(shorter, room - shorter)
+        if shorter + longer > room:
+            shorter = room // 2
+            longer = shorter + room % 2
+        return (longer, shorter) if first > second else (shorter, longer)
+    excess = first + second - room
+    target, name = (first, "first") if strategy == "only_first" else (second, "second")
+    if target <= excess:
+        raise ArgumentError(
+            f"truncation='{strategy}': the {name} text has {target} tokens, but {excess} too many are there; "
+            "use truncation='longest_first' or a greater max_length"
+        )
+    return (first - excess, second) if strategy == "only_first" else (first, second - excess)
+
+
+class PostProcessor:
+    """Applies the post-processors of a file.
+
+    Parameters
+    ----------
+    spec
+        Its `post_processors` are read.
+    vocabulary
+        For the white space at the ends of tokens.
+
+    Raises
+    ------
+    UnsupportedError
+        There is more than one template.
+
+    Attributes
+    ----------
+    single, pair
+        The templates; for a pair, the two texts one after the other where the file has none.
+    """
+
+    def __init__(self, spec: TokenizerSpec, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        templates = [step for step in spec.post_processors if isinstance(step, Template)]
+        if len(templates) > 1:
+            raise UnsupportedError("post_processor: a Sequence of more than one template is not supported")
+        single = templates[0].single if templates else _ONLY_A
+        pair = (templates[0].pair if templates else None) or _A_AND_B
+        self.single = _template_tables(single)
+        self.pair = _template_tables(pair)
+        self.trims = tuple(step for step in spec.post_processors if isinstance(step, TrimOffsets))
+
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:
+        """Return how many special tokens the template adds to one text, or to a pair."""
+        return (self.pair if pair else self.single).num_special
+
+    def template(self, pair: bool, add_special_tokens: bool) -> TemplateTables:
+        """Return the template for one call."""
+        chosen = self.pair if pair else self.single
+        return chosen if add_special_tokens else chosen.without_special()
+
+    # ------------------------------------------------------------------------------------------- one text
+
+    def process(
+        self,
+        first: EncodedTexts,
+        second: EncodedTexts | None = None,
+        *,
+        add_special_tokens: bool = True,
+        truncation: Truncation | None = None,
+        texts: tuple[SourceText, ...] = (),
+    ) -> Encoding:
+        """Return the finished encoding of one text or of a pair.
+
+        Parameters
+        ----------
+        first, second
+            The tokens of the text and of its pair, one text each.
+        add_special_tokens
+            Put the template's special tokens in.
+        truncation
+            How to cut; the further windows are in ``overflowing``. With a pair, every window of the text
+            is combined with every window of the pair, in the reference's order.
+        texts
+            What was encoded, for byte spans and token strings.
+
+        Raises
+        ------
+        ArgumentError
+            No text fits into max_length, or the stride is too great.
+        """
+        truncation = truncation or Truncation()
+        template = self.template(second is not None, add_special_tokens)
+        parts = [first] if second is None else [first, second]
+        cuts = self._cuts([len(part.ids) for part in parts], template, truncation)
+
+        def piece(number: int, cut: tuple[int, int]) -> Trimmed:
+            window = _window(parts[number], *cut)
+            return self._trimmed(window, lambda row: _text_slice(texts, number, window, row))
+
+        # Each window of each sequence is trimmed once, however many windows of the other it meets.
+        made = [[piece(number, cut) for cut in sequence] for number, sequence in enumerate(cuts)]
+        if len(made) == 1:
+            rows = [(window,) for window in made[0]]
+        else:
+            # The reference's order: the first window of the text comes last among the combinations.
+            order = [(a, b) for a in made[0][1:] for b in made[1]]
+            order += [(made[0][0], b) for b in made[1][1:]]
+            rows = [(made[0][0], made[1][0]), *order]  # type: ignore[list-item]
+        encodings = [self._assembled(template, row, texts) for row in rows]
+        if len(encodings) == 1:
+            return encodings[0]
+        return self._assembled(template, rows[0], texts, encodings[1:])
+
+    def _cuts(
+        self, lengths: list[int], template: TemplateTables, truncation: Truncation
+    ) -> list[list[tuple[int, int]]]:
+        """Return the windows of each sequence."""
+        if truncation.max_length is None:
+            return [[(0, length)] for length in lengths]
+        room = self.room(template, truncation)
+        if sum(lengths) <= room:
+            return [[(0, length)] for length in lengths]
+        sizes: Sequence[int]
+        if room == 0:
+            sizes = [0] * len(lengths)
+        elif len(lengths) == 1:
+            if truncation.strategy == "only_second":
+                raise ArgumentError("truncation='only_second' needs a pair, but there is only one text")
+            sizes = [room]
+        else:
+            sizes = room_for(lengths[0], lengths[1], room, truncation.strategy)
+        return [
+            windows(length, size, truncation.stride, truncation.side)
+            for length, size in zip(lengths, sizes, strict=True)
+        ]
+
+    def room(self, template: TemplateTables, truncation: Truncation) -> int:
+        """Return how many tokens of text fit into max_length, or raise if the settings are impossible.
+
+        Raises
+        ------
+        ArgumentError
+            The special tokens alone are longer, or the stride is not less than the room.
+        """
+        assert truncation.max_length is not None
+        room = truncation.max_length - template.num_special
+        if room < 0:
+            raise ArgumentError(
+                f"max_length={truncation.max_length} is less than the {template.num_special} special tokens "
+                "that are added; use a greater max_length or add_special_tokens=False"
+            )
+        if truncation.stride and truncation.stride >= room:
+            raise ArgumentError(
+                f"stride={truncation.stride} must be less than the {room} tokens of text that fit into "
+                f"max_length={truncation.max_length} besides {template.num_special} special tokens"
+            )
+        return room
+
+    def _assembled(
+        self,
+        template: TemplateTables,
+        parts: Sequence[Trimmed],
+        texts: tuple[SourceText, ...],
+        overflowing: Sequence[Encoding] = (),
+    ) -> Encoding:
+        """Return the encoding of one row: the plain twin of the kernel ``fill_template``."""
+        if len(template.kinds) == 1 and template.kinds[0] == 0 and template.types[0] == 0:
+            only = parts[0].tokens
+            return Encoding(
+                only.ids,
+                only.spans,
+                only.word_ids,
+                overflowing=overflowing,
+                texts=texts,
+                vocabulary=self.vocabulary,
+                matched=parts[0].matched,
+            )
+        kinds = template.kinds.tolist()
+        sequences = [part.tokens for part in parts]
+        lengths = [1 if kind < 0 else len(sequences[kind].ids) for kind in kinds]
+        special = np.array([-1], dtype=np.int32)
+        ids = [
+            sequences[kind].ids if kind >= 0 else template.ids[number : number + 1]
+            for number, kind in enumerate(kinds)
+        ]
+        spans = [sequences[kind].spans if kind >= 0 else np.zeros((1, 2), np.int64) for kind in kinds]
+        words = [sequences[kind].word_ids if kind >= 0 else special for kind in kinds]
+        sequence_ids = np.repeat(template.kinds, lengths).astype(np.int32)
+        matched: dict[int, str] = {}
+        for kind, begin in zip(kinds, np.cumsum([0, *lengths[:-1]]).tolist(), strict=True):
+            if kind >= 0:
+                matched.update((begin + row, text) for row, text in parts[kind].matched.items())
+        return Encoding(
+            np.concatenate(ids),
+            None if any(part is None for part in spans) else np.concatenate(spans),
+            None if any(part is None for part in words) else np.concatenate(words),
+            sequence_ids=sequence_ids,
+            type_ids=np.repeat(template.types, lengths),
+            special_tokens_mask=(sequence_ids < 0).astype(np.uint8),
+            overflowing=overflowing,
+            texts=texts,
+            vocabulary=self.vocabulary,
+            matched=matched,
+        )
+
+    # ---------------------------------------------------------------------------------------------- a batch
+
+    def process_batch(
+        self,
+        first: EncodedTexts,
+        second: EncodedTexts | None = None,
+        *,
+        add_special_tokens: bool = True,
+        truncation: Truncation | None = None,
+        overflowing: bool = False,
+        texts: tuple[Source, ...] = (),
+        pad_id: int | None = None,
+    ) -> Batch:
+        """Return the finished batch.
+
+        Parameters
+        ----------
+        first, second
+            The tokens of all texts, and of the second texts of all pairs.
+        add_special_tokens
+            Put the template's special tokens in.
+        truncation
+            How to cut.
+        overflowing
+            Keep all windows of a text that is cut, as rows of their own in the order of
+            :meth:`process`; ``document_ids`` then says whose they are. Else only the first one stays.
+        texts
+            The inputs of `first` and `second`, for byte spans and token strings.
+        pad_id
+            For :meth:`Batch.pad`.
+
+        Raises
+        ------
+        ArgumentError
+            As :meth:`process`, naming the text.
+        """
+        truncation = truncation or Truncation()
+        template = self.template(second is not None, add_special_tokens)
+        ranges, documents = self._ranges(first, second, template, truncation, overflowing)
+        is_cut = truncation.max_length is not None
+        plain = len(template.kinds) == 1 and template.types[0] == 0
+        if second is None and plain and not is_cut:
+            done, found = self._trimmed(first, lambda row: _batch_slice(texts, first, row))
+            return Batch(
+                done.ids, done.indptr, done.spans, done.word_ids,
+                document_ids=documents if overflowing else None,
+                vocabulary=self.vocabulary, texts=texts, matched=found, pad_id=pad_id,
+            )  # fmt: skip
+
+        from .kernels.post_processing import fill_template
+
+        both = first if second is None else _both(first, second)
+        spans = np.zeros((0, 2), dtype=np.int64) if both.spans is None else both.spans
+        words = np.zeros(0, dtype=np.int32) if both.word_ids is None else both.word_ids
+        lengths = ranges[:, :, 1] - ranges[:, :, 0]
+        total = sum(len(ranges) if kind < 0 else int(lengths[:, kind].sum()) for kind in template.kinds.tolist())
+        out_indptr = np.empty(len(ranges) + 1, dtype=np.int64)
+        out_ids = np.empty(total, dtype=np.int32)
+        out_spans = np.empty((total if both.spans is not None else 0, 2), dtype=np.int64)
+        out_words = np.empty(total if both.word_ids is not None else 0, dtype=np.int32)
+        marks = np.empty((3, total if both.spans is not None else 0), dtype=np.int32)
+        fill_template(
+            template.kinds, template.types, template.ids,
+            frozen(both.ids, np.int32), frozen(spans, np.int64), frozen(words, np.int32), frozen(ranges, np.int64),
+            out_indptr, out_ids, out_spans, out_words, marks,
+        )  # fmt: skip
+        has_marks = both.spans is not None
+        result = EncodedTexts(
+            out_ids,
+            out_indptr,
+            out_spans if both.spans is not None else None,
+            out_words if both.word_ids is not None else None,
+        )
+        matched: dict[int, str] = {}
+        if has_marks:
+            result, matched = self._trim_rows(result, marks[2], documents, texts)
+        return Batch(
+            result.ids,
+            result.indptr,
+            result.spans,
+            result.word_ids,
+            type_ids=marks[0] if has_marks else None,
+            special_tokens_mask=marks[1].astype(np.uint8) if has_marks else None,
+            sequence_ids=marks[2] if has_marks and second is not None else None,
+            document_ids=documents if overflowing else None,
+            vocabulary=self.vocabulary,
+            texts=texts,
+            matched=matched,
+            pad_id=pad_id,
+        )
+
+    def _ranges(
+        self,
+        first: EncodedTexts,
+        second: EncodedTexts | None,
+        template: TemplateTables,
+        truncation: Truncation,
+        overflowing: bool,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the sequences of every row lie, int64[n, 2, 2], and the text of every row."""
+        count = len(first.indptr) - 1
+        if second is not None and len(second.indptr) - 1 != count:
+            raise ArgumentError(f"{count} texts, but {len(second.indptr) - 1} texts to pair them with")
+        ranges = np.zeros((count, 2, 2), dtype=np.int64)
+        ranges[:, 0, 0], ranges[:, 0, 1] = first.indptr[:-1], first.indptr[1:]
+        if second is not None:
+            shift = len(first.ids)
+            ranges[:, 1, 0], ranges[:, 1, 1] = second.indptr[:-1] + shift, second.indptr[1:] + shift
+        documents = np.arange(count, dtype=np.int64)
+        if truncation.max_length is None:
+            return ranges, documents
+        room = self.room(template, truncation)
+        lengths = ranges[:, :, 1] - ranges[:, :, 0]
+        long = np.flatnonzero(lengths.sum(axis=1) > room)
+        if second is None and not overflowing and room > 0 and truncation.strategy != "only_second":
+            if truncation.side == "right":
+                ranges[long, 0, 1] = ranges[long, 0, 0] + room
+            else:
+                ranges[long, 0, 0] = ranges[long, 0, 1] - room
+            return ranges, documents
+        replaced: dict[int, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
+        for row in long.tolist():
+            sizes = lengths[row, : 1 if second is None else 2].tolist()
+            try:
+                cuts = self._cuts(sizes, template, truncation)
+            except ArgumentError as error:
+                raise ArgumentError(f"text {row}: {error}") from None
+            others = cuts[1] if second is not None else [(0, 0)]
+            pairs = [(cuts[0][0], others[0])]
+            if overflowing:
+                pairs += [(a, b) for a in cuts[0][1:] for b in others]
+                pairs += [(cuts[0][0], b) for b in others[1:]]
+            replaced[row] = pairs
+        if not replaced:
+            return ranges, documents
+        counts = np.ones(count, dtype=np.int64)
+        for row, pairs in replaced.items():
+            counts[row] = len(pairs)
+        documents = np.repeat(documents, counts)
+        begins = np.repeat(ranges[:, :, 0], counts, axis=0)
+        result = np.repeat(ranges, counts, axis=0)
+        at = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        for row, pairs in replaced.items():
+            rows = slice(int(at[row]), int(at[row + 1]))
+            result[rows] = begins[rows][:, :, None] + np.array(pairs, dtype=np.int64)
+        return result, documents
+
+    # ----------------------------------------------------------------------------------------------- trimming
+
+    def _trimmed(self, encoded: EncodedTexts, slice_of: Callable[[int], str | None]) -> Trimmed:
+        """Return `encoded` with white space left out of its spans, if the file says so.
+
+        ``slice_of(row)`` gives the text under a token before trimming.
+        """
+        if not self.trims or encoded.spans is None or not len(encoded.ids):
+            return Trimmed(encoded, {})
+        from .kernels.post_processing import trim_spans
+
+        leading, trailing = self.vocabulary.trim_counts()
+        ids = frozen(encoded.ids, np.int32)
+        indptr = frozen(encoded.indptr, np.int64)
+        spans = encoded.spans.copy()
+        matched = {}
+        for row in np.flatnonzero(self.vocabulary.tables.flags[ids] & STRIPS).tolist():
+            piece = slice_of(row)
+            if piece:
+                matched[row] = piece
+        for step in self.trims:
+            before = spans[list(matched)].tolist()
+            trim_spans(leading, trailing, step.add_prefix_space, ids, indptr, spans)
+            for (row, piece), (begin, end) in zip(matched.items(), before, strict=True):
+                # An added token that took white space of the text with it: that is counted, not its own.
+                left, right = outer_white_space(piece)
+                if step.add_prefix_space and left == 1 and (begin == 0 or row in indptr):
+                    left = 0
+                begin = min(begin + left, end)
+                spans[row] = begin, max(end - right, begin) if end >= right else end
+        return Trimmed(encoded._replace(spans=spans), matched)
+
+    def _trim_rows(
+        self,
+        encoded: EncodedTexts,
+        sequence_ids: NDArray[np.int32],
+        documents: NDArray[np.int64],
+        texts: tuple[Source, ...],
+    ) -> Trimmed:
+        """Return rows with special tokens in them trimmed, each sequence of a row for itself."""
+        if not self.trims:
+            return Trimmed(encoded, {})
+        # A sequence begins where the sequence id changes or a row begins.
+        changes = np.flatnonzero(np.diff(sequence_ids)) + 1
+        bounds = np.unique(np.concatenate([encoded.indptr, changes]))
+
+        def slice_of(position: int) -> str | None:
+            assert encoded.spans is not None
+            number = int(sequence_ids[position])
+            if not 0 <= number < len(texts):
+                return None
+            row = int(np.searchsorted(encoded.indptr, position, side="right")) - 1
+            begin, end = encoded.spans[position].tolist()
+            return text_of(texts[number], int(documents[row]))[begin:end]
+
+        trimmed, matched = self._trimmed(encoded._replace(indptr=bounds), slice_of)
+        return Trimmed(trimmed._replace(indptr=encoded.indptr), matched)
+
+
+def merged_words(encoded: EncodedTexts) -> EncodedTexts:
+    """Return words that were encoded one by one as one text.
+
+    Parameters
+    ----------
+    encoded
+        One "text" for each word.
+
+    Returns
+    -------
+    EncodedTexts
+        One text; `word_ids` are the numbers of the words, and spans still count from each word's beginning.
+    """
+    lengths = np.diff(encoded.indptr)
+    words = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    return encoded._replace(indptr=np.array([0, len(encoded.ids)], dtype=np.int64), word_ids=words)
+
+
+# --------------------------------------------------------------------------------------------------- helpers
+
+
+def _template_tables(pieces: Sequence[TemplatePiece]) -> TemplateTables:
+    kinds: list[int] = []
+    types: list[int] = []
+    ids: list[int] = []
+    for piece in pieces:
+        numbers = piece.ids if piece.sequence is None else (-1,)
+        kind = -1 if piece.sequence is None else "AB".index(piece.sequence)
+        for number in numbers:
+            kinds.append(kind)
+            types.append(piece.type_id)
+            ids.append(number)
+    return TemplateTables(
+        frozen(np.array(kinds), np.int8),
+        frozen(np.array(types), np.int32),
+        frozen(np.array(ids), np.int32),
+    )
+
+
+def _window(encoded: EncodedTexts, begin: int, end: int) -> EncodedTexts:
+    """Return tokens `begin` to `end` of a single text."""
+    return EncodedTexts(
+        encoded.ids[begin:end],
+        np.array([0, end - begin], dtype=np.int64),
+        None if encoded.spans is None else encoded.spans[begin:end],
+        None if encoded.word_ids is None else encoded.word_ids[begin:end],
+    )
+
+
+def _both(first: EncodedTexts, second: EncodedTexts) -> EncodedTexts:
+    """Return the tokens of `second` after those of `first`; row pointers are of no use then."""
+    spans = words = None
+    if first.spans is not None and second.spans is not None:
+        spans = np.concatenate([first.spans, second.spans])
+    if first.word_ids is not None and second.word_ids is not None:
+        words = np.concatenate([first.word_ids, second.word_ids])
+    return EncodedTexts(np.concatenate([first.ids, second.ids]), first.indptr, spans, words)
+
+
+def _text_slice(texts: tuple[SourceText, ...], number: int, window: EncodedTexts, row: int) -> str | None:
+    """Return the text under a token of sequence `number`, or None."""
+    if number >= len(texts) or window.spans is None:
+        return None
+    text = texts[number]
+    if isinstance(text, tuple):
+        if window.word_ids is None:
+            return None
+        text = text[int(window.word_ids[row])]
+    return None if text is None else text[int(window.spans[row, 0]) : int(window.spans[row, 1])]
+
+
+def _batch_slice(texts: tuple[Source, ...], encoded: EncodedTexts, position: int) -> str | None:
+    """Return the text under a token of a batch, or None."""
+    if not texts or encoded.spans is None:
+        return None
+    document = int(np.searchsorted(encoded.indptr, position, side="right")) - 1
+    begin, end = encoded.spans[position].tolist()
+    return text_of(texts[0], document)[begin:end]

@@ -1,0 +1,400 @@
+"""Tokens by id and ids by token.
+
+Building is vectorised over the whole vocabulary, and looking up needs no dictionary: string to id is a
+binary search in sorted hashes, so a saved vocabulary is usable as soon as it is memory-mapped.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ArgumentTypeError, FormatError, TokenIdError
+from .spec import AddedToken, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec
+from .tables import ADDED, NORMALIZED, PRESENT, SPECIAL, STRIPS, VocabularyTables
+
+#: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
+WHITE_SPACE = frozenset(
+    [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
+)
+
+
+def byte_alphabet() -> NDArray[np.uint32]:
+    """Return the codepoint that stands for each byte in byte-level vocabularies (uint32[256]).
+
+    Printable bytes of Latin-1 stand for themselves; the other 68 are given U+0100, U+0101, ... in order.
+
+    Notes
+    -----
+    Source: the rule of GPT-2's ``bytes_to_unicode``.
+    """
+    bytes_ = np.arange(256, dtype=np.uint32)
+    printable = ((bytes_ >= 0x21) & (bytes_ <= 0x7E)) | ((bytes_ >= 0xA1) & (bytes_ != 0xAD))
+    return np.where(printable, bytes_, 0xFF + np.cumsum(~printable)).astype(np.uint32)
+
+
+def alphabet_bytes() -> NDArray[np.int16]:
+    """Return the byte that each codepoint below 0x144 stands for, -1 for none (int16[0x144])."""
+    result = np.full(0x144, -1, dtype=np.int16)
+    result[byte_alphabet()] = np.arange(256)
+    return result
+
+
+def is_byte_level(spec: TokenizerSpec) -> bool:
+    """Return whether the model's token strings are written in the byte alphabet."""
+    return any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers) or any(
+        isinstance(step, DecodeByteLevel) for step in spec.decoders
+    )
+
+
+def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
+    """Build the look-up tables of a tokenizer's tokens.
+
+    Parameters
+    ----------
+    spec
+        A tokenizer; of its model only the vocabulary is read.
+
+    Returns
+    -------
+    VocabularyTables
+        Where an added token and a token of the model have the same id, the added token's string holds.
+
+    Raises
+    ------
+    FormatError
+        An id is negative, given to two tokens of the model, or out of proportion to their number.
+
+    Notes
+    -----
+    Linear plus one sort; about 0.15 s for 200,000 tokens. Bytes of an added token that is no token of the
+    model are its own UTF-8, even where all its characters are letters of the byte alphabet.
+    """
+    model = spec.model
+    by_token: Mapping[str, int] | Mapping[bytes, int] = (
+        model.ranks if isinstance(model, RankModel) else model.vocab
+    )
+    ids = np.fromiter(by_token.values(), dtype=np.int64, count=len(by_token))
+    added = {token.id: token for token in spec.added_tokens}
+    _check_ids(ids, list(by_token), added)
+
+    size = int(max([ids.max(initial=-1), *added])) + 1
+    by_id: list[Any] = [b"" if isinstance(model, RankModel) else ""] * size
+    for number, key in zip(ids.tolist(), by_token, strict=True):
+        by_id[number] = key
+    flags = np.zeros(size, dtype=np.uint8)
+    flags[ids] = PRESENT
+    of_model = flags.astype(bool)
+    for number, added_token in added.items():
+        content: Any = added_token.content.encode() if isinstance(model, RankModel) else added_token.content
+        # The model may make the same string from the text's bytes; another string replaces the model's.
+        of_model[number] &= by_id[number] == content
+        by_id[number] = content
+        flags[number] |= (
+            PRESENT
+            | ADDED
+            | SPECIAL * added_token.special
+            | STRIPS * (added_token.lstrip or added_token.rstrip)
+            | NORMALIZED * added_token.normalized
+        )
+    encoded = _encoded(by_id)
+    strings, string_indptr = _joined(encoded)
+    token_bytes, bytes_indptr = strings, string_indptr
+    if is_byte_level(spec) and not isinstance(model, RankModel):
+        token_bytes, bytes_indptr = _from_alphabet(by_id, encoded, of_model)
+
+    # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
+    present = np.flatnonzero(flags)
+    present = present[np.argsort((flags[present] & ADDED) == 0, kind="stable")]
+    hashes = np.fromiter(map(crc32, map(encoded.__getitem__, present.tolist())), np.uint32, len(present))
+    order = np.argsort(hashes, kind="stable")
+    tables = VocabularyTables(
+        strings,
+        string_indptr,
+        token_bytes,
+        bytes_indptr,
+        flags,
+        hashes[order],
+        present[order].astype(np.int32),
+    )
+    for array in tables:
+        array.flags.writeable = False
+    return tables
+
+
+def _encoded(tokens: list[Any]) -> list[bytes]:
+    if not tokens or isinstance(tokens[0], bytes):
+        return tokens
+    try:
+        return list(map(str.encode, tokens))
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"the vocabulary's token {error.object!r} holds a lone surrogate; no text can contain it"
+        ) from None
+
+
+def _check_ids(ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, AddedToken]) -> None:
+    if len(ids) and ids.min() < 0:
+        worst = int(np.argmin(ids))
+        raise FormatError(f"the vocabulary's token {tokens[worst]!r} has the id {ids[worst]}: expected 0 or more")
+    for number, token in added.items():
+        if number < 0:
+            raise FormatError(f"the added token {token.content!r} has the id {number}: expected 0 or more")
+    # Tables are as long as the greatest id; a file of a few bytes must not ask for gigabytes.
+    limit = min(16 * (len(ids) + len(added)) + 2_000_000, 2**31 - 1)
+    greatest = max([int(ids.max(initial=-1)), *added])
+    if greatest > limit:
+        raise FormatError(
+            f"the greatest token id is {greatest}, but there are only {len(ids) + len(added)} tokens; "
+            f"expected at most {limit}"
+        )
+    counts = np.bincount(ids) if len(ids) else np.zeros(0, dtype=np.int64)
+    if len(counts) and counts.max() > 1:
+        twice = int(np.argmax(counts))
+        names = [repr(tokens[i]) for i in np.flatnonzero(ids == twice)[:2].tolist()]
+        raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
+
+
+def _joined(parts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    indptr = np.zeros(len(parts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)), out=indptr[1:])
+    return np.frombuffer(b"".join(parts), dtype=np.uint8).copy(), indptr
+
+
+def _from_alphabet(
+    texts: list[str], encoded: list[bytes], of_model: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes that byte-level token strings stand for.
+
+    A token of the model with any character outside the alphabet stands for its own UTF-8, as the
+    reference decodes it; so does every token that is not the model's.
+    """
+    codepoints = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    ends = np.cumsum(lengths)
+    # The last entry stands for all codepoints outside the alphabet.
+    byte_of = np.append(alphabet_bytes(), np.int16(-1))
+    mapped = byte_of[np.minimum(codepoints, len(byte_of) - 1)]
+    outside = np.zeros(len(codepoints) + 1, dtype=np.int64)
+    np.cumsum(mapped < 0, out=outside[1:])
+    plain = of_model & (outside[ends] == outside[ends - lengths])
+    if plain.all():
+        indptr = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        return mapped.astype(np.uint8), indptr
+    flat = (mapped & 0xFF).astype(np.uint8).tobytes()
+    begins = (ends - lengths).tolist()
+    parts = [
+        flat[begin:end] if is_plain else whole
+        for begin, end, is_plain, whole in zip(begins, ends.tolist(), plain.tolist(), encoded, strict=True)
+    ]
+    return _joined(parts)
+
+
+class Vocabulary:
+    """Look-ups in :class:`~jittok.tables.VocabularyTables`.
+
+    Parameters
+    ----------
+    tables
+        The arrays.
+    spec_added
+        The added tokens, for :attr:`special_tokens` and the strings below.
+    shown
+        What a token found in the normalised text is shown as, by id, where that is not its content.
+
+    Attributes
+    ----------
+    size
+        One more than the greatest id.
+    """
+
+    def __init__(
+        self,
+        tables: VocabularyTables,
+        spec_added: Iterable[AddedToken] = (),
+        shown: Mapping[int, str] | None = None,
+    ) -> None:
+        self.tables = tables
+        self.added_tokens = tuple(spec_added)
+        self.size = len(tables.flags)
+        self._shown = dict(shown or {})
+
+    def __len__(self) -> int:
+        """Return the number of different tokens (holes in the ids are not counted)."""
+        return len(self.tables.hash_ids)
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens and their ids, in order of id."""
+        special = sorted((token for token in self.added_tokens if token.special), key=lambda token: token.id)
+        return {token.content: token.id for token in special}
+
+    @cached_property
+    def _string_blob(self) -> bytes:
+        return self.tables.strings.tobytes()
+
+    @cached_property
+    def _bytes_blob(self) -> bytes:
+        tables = self.tables
+        return self._string_blob if tables.token_bytes is tables.strings else tables.token_bytes.tobytes()
+
+    def string_of(self, token_id: int) -> bytes:
+        """Return the string of an id inside the vocabulary, as UTF-8; empty for a hole."""
+        indptr = self.tables.string_indptr
+        return self._string_blob[int(indptr[token_id]) : int(indptr[token_id + 1])]
+
+    def bytes_of(self, token_id: int) -> bytes:
+        """Return the bytes of text that an id inside the vocabulary stands for; empty for a hole."""
+        indptr = self.tables.bytes_indptr
+        return self._bytes_blob[int(indptr[token_id]) : int(indptr[token_id + 1])]
+
+    def contains_id(self, token_id: int) -> bool:
+        """Return whether there is a token of this id."""
+        return 0 <= token_id < self.size and bool(self.tables.flags[token_id] & PRESENT)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """Return the token string of an id, or None where there is no such token.
+
+        Parameters
+        ----------
+        token_id
+            Any whole number.
+
+        Returns
+        -------
+        str or None
+            In the byte alphabet where the vocabulary is byte-level; for a rank file the token's bytes
+            decoded, with U+FFFD where they are not UTF-8.
+        """
+        number = token_number(token_id)
+        return self.string_of(number).decode("utf-8", "replace") if self.contains_id(number) else None
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """Return the id of a token string (for a rank file: of a token's text or bytes), or None.
+
+        Notes
+        -----
+        A binary search among CRC-32 values, then a comparison with the few that are equal.
+        """
+        if isinstance(token, str):
+            try:
+                key = token.encode()
+            except UnicodeEncodeError:
+                return None
+        elif isinstance(token, bytes):
+            key = token
+        else:
+            raise ArgumentTypeError(f"token: expected str, got {type(token).__name__}")
+        hashes = self.tables.hashes
+        # A NumPy scalar: a Python int would make searchsorted convert the whole array.
+        value = np.uint32(crc32(key))
+        at = int(np.searchsorted(hashes, value))
+        while at < len(hashes) and hashes[at] == value:
+            token_id = int(self.tables.hash_ids[at])
+            if self.string_of(token_id) == key:
+                return token_id
+            at += 1
+        return None
+
+    def tokens(self, ids: NDArray[np.integer]) -> list[str]:
+        """Return the token strings of ids that are all inside the vocabulary."""
+        indptr = self.tables.string_indptr
+        begins, ends = indptr[ids].tolist(), indptr[np.asarray(ids) + 1].tolist()
+        blob = self._string_blob
+        return [blob[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
+
+    def tokens_in_text(
+        self,
+        ids: NDArray[np.integer],
+        spans: NDArray[np.int64] | None,
+        slice_of: Callable[[int], str | None],
+    ) -> list[str]:
+        """Return token strings as the reference shows them for a text.
+
+        Parameters
+        ----------
+        ids, spans
+            The tokens and their spans, which may be None.
+        slice_of
+            Gives the text under the token of a position, or None.
+
+        Returns
+        -------
+        list of str
+            Added tokens that take white space with them show it; those found in the normalised text are
+            shown normalised.
+        """
+        result = self.tokens(ids)
+        flags = self.tables.flags[ids]
+        for row in np.flatnonzero(flags & (STRIPS | NORMALIZED)).tolist():
+            token = self._shown.get(int(ids[row]), result[row])
+            piece = slice_of(row) if flags[row] & STRIPS and spans is not None else None
+            if piece is not None and spans is not None and spans[row, 1] > spans[row, 0]:
+                left, right = outer_white_space(piece)
+                # A content that itself begins or ends with white space keeps it.
+                inner_left, inner_right = outer_white_space(token)
+                before = piece[: max(left - inner_left, 0)]
+                token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
+            result[row] = token
+        return result
+
+    def trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return how many characters of white space each token string begins and ends with.
+
+        Returns
+        -------
+        leading, trailing : int32[size]
+            White space is U+0120 (the blank of the byte alphabet) or any character of White_Space.
+        """
+        return self._trim_counts
+
+    @cached_property
+    def _trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        texts = self.tokens(np.arange(self.size))
+        codepoints = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        ends = np.cumsum(lengths)
+        begins = ends - lengths
+        ink = np.flatnonzero(~np.isin(codepoints, [0x120, *WHITE_SPACE]))
+        # First and last character of each token that is not white space; none: all of it counts twice.
+        first = np.append(ink, len(codepoints))[np.searchsorted(ink, begins)]
+        last = np.insert(ink, 0, -1)[np.searchsorted(ink, ends)]
+        leading = np.minimum(first, ends) - begins
+        trailing = ends - np.maximum(last + 1, begins)
+        counts = leading.astype(np.int32), trailing.astype(np.int32)
+        for array in counts:
+            array.flags.writeable = False
+        return counts
+
+
+def outer_white_space(text: str) -> tuple[int, int]:
+    """Return how many characters of White_Space `text` begins and ends with (all of it twice if blank)."""
+    left = 0
+    while left < len(text) and ord(text[left]) in WHITE_SPACE:
+        left += 1
+    right = 0
+    while right < len(text) and ord(text[-1 - right]) in WHITE_SPACE:
+        right += 1
+    return left, right
+
+
+def token_number(token_id: object) -> int:
+    """Return `token_id` as an int, or raise: bools, floats and strings are no token ids."""
+    if isinstance(token_id, bool | np.bool_):
+        raise ArgumentTypeError(f"token id: expected a whole number, got {token_id!r}")
+    try:
+        return operator.index(token_id)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(f"token id: expected a whole number, got {type(token_id).__name__}") from None
+
+
+def unknown_id(token_id: int, position: int | None, size: int) -> TokenIdError:
+    """Return the error for an id without a token."""
+    where = "" if position is None else f" at position {position}"
+    return TokenIdError(f"token id {token_id}{where} is not in the vocabulary, whose ids run from 0 to {size - 1}")

@@ -1,0 +1,115 @@
+"""Train jittok's built-in default tokenizer from the public-domain texts in ``default_tokenizer/corpus``.
+
+The same corpus and the same version of the trainer give the same file, byte for byte: the script ends with
+a comparison of the result's SHA-256 with the one written below, and fails when they differ.
+
+    python scripts/build_default_tokenizer.py            # train, check, write
+    python scripts/build_default_tokenizer.py --accept   # after a change on purpose: print the new hash
+
+The trainer is Hugging Face tokenizers 0.23.3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import lzma
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CORPUS = HERE / "default_tokenizer" / "corpus"
+OUTPUT = HERE.parent / "jittok" / "data" / "default.tokenizer.json"
+SHA256 = "3a74fe4cb1fb4050c4755325d950baa4fc23a4a4760763ae84f69e82733cfd57"
+
+VOCAB_SIZE = 32_768
+END_OF_TEXT = "<|endoftext|>"
+
+#: How text is cut before merging. In this order: an English contraction; a word, with at most one blank or
+#: sign in front of it; up to three digits; signs, with a blank before and line ends after; line ends with
+#: the blanks before them; blanks except the last before a word; blanks.
+SPLIT_PATTERN = "|".join(
+    (
+        r"'(?i:[sdmt]|ll|re|ve)",
+        r"[^\r\n\p{L}\p{M}\p{N}]?[\p{L}\p{M}]+",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    )
+)
+
+#: Copies of each language in the training data; small collections count more than once.
+WEIGHTS = {"german": 4, "portuguese": 3, "spanish": 2, "python": 3, "esperanto": 1}
+
+
+def corpus_documents() -> Iterator[str]:
+    """Every document of the corpus, in order of file name."""
+    for path in sorted(CORPUS.glob("*.txt.xz")):
+        documents = lzma.decompress(path.read_bytes()).decode("utf-8").split("\0")
+        for _ in range(WEIGHTS.get(path.name.split(".")[0], 1)):
+            yield from documents
+
+
+def train() -> dict[str, Any]:
+    """Train, and return the tokenizer in the form of tokenizer.json."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(SPLIT_PATTERN), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCAB_SIZE - 1,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        max_token_length=32,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(corpus_documents(), trainer)
+    tokenizer.add_special_tokens([END_OF_TEXT])
+    data: dict[str, Any] = json.loads(tokenizer.to_str())
+    vocab = data["model"]["vocab"]
+    if len(vocab) != VOCAB_SIZE - 1 or not all(letter in vocab for letter in pre_tokenizers.ByteLevel.alphabet()):
+        raise SystemExit(f"the trainer made {len(vocab)} entries, expected {VOCAB_SIZE - 1} with all 256 bytes")
+    return data
+
+
+def serialise(data: dict[str, Any]) -> bytes:
+    """The file to ship. To ship another form, change this function and OUTPUT."""
+    vocab = data["model"]["vocab"]
+    data["model"]["vocab"] = dict(sorted(vocab.items(), key=lambda item: item[1]))
+    # the trainer writes a merge as a pair; one string is shorter, and no token here holds a blank
+    data["model"]["merges"] = [
+        merge if isinstance(merge, str) else " ".join(merge) for merge in data["model"]["merges"]
+    ]
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+
+
+def main() -> int:
+    """Command line entry."""
+    parser = argparse.ArgumentParser(description="Train the built-in default tokenizer.")
+    parser.add_argument("--accept", action="store_true", help="write the result even if its hash is new")
+    parser.add_argument("--out", type=Path, default=OUTPUT, help="where to write (default: %(default)s)")
+    options = parser.parse_args()
+    content = serialise(train())
+    digest = hashlib.sha256(content).hexdigest()
+    packed = len(lzma.compress(content))
+    print(f"sha256 {digest}, {len(content):,} bytes, {packed:,} compressed")
+    if digest != SHA256 and not options.accept:
+        print(f"expected {SHA256}: the corpus, the trainer or this script changed (see --accept)", file=sys.stderr)
+        return 1
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_bytes(content)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

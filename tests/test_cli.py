@@ -1,0 +1,298 @@
+"""The command line, with a stand-in tokenizer: reading, writing, errors. One id for each byte."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from jittok.cli import corpus, main
+from jittok.cli.reading import SEPARATORS, Separator, read_blocks
+from jittok.errors import TextError
+
+
+class Bytes:
+    """A tokenizer whose ids are the bytes; it wants valid UTF-8, as the real ones do."""
+
+    vocab_size = 256
+
+    def encode_batch(self, texts, add_special_tokens=False, threads=None, special=None):
+        data, indptr = texts
+        for left, right in zip(indptr[:-1], indptr[1:], strict=True):
+            try:
+                bytes(data[left:right]).decode()
+            except UnicodeDecodeError as error:
+                raise TextError("invalid UTF-8") from error
+        return SimpleNamespace(ids=data.astype(np.int32), indptr=indptr)
+
+    def count_batch(self, texts, **arguments):
+        batch = self.encode_batch(texts, **arguments)
+        return np.diff(batch.indptr)
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch):
+    monkeypatch.setattr(corpus, "load", lambda name: Bytes())
+
+
+def documents_of(path, separator: Separator, block_size: int) -> tuple[list[bytes], bytes]:
+    documents, raw, at = [], b"", 0
+    for block in read_blocks(str(path), separator, block_size):
+        assert block.start == at
+        at += len(block.raw)
+        raw += block.raw
+        assert block.indptr[0] == 0 and block.indptr[-1] == len(block.data)
+        documents += [bytes(block.data[a:b]) for a, b in zip(block.indptr[:-1], block.indptr[1:], strict=True)]
+    return documents, raw
+
+
+def by_hand(content: bytes, separator: Separator) -> list[bytes]:
+    """What the documents are, said in the plainest way."""
+    if separator == "none-per-file":
+        return [content]
+    if separator == "blank-line":
+        documents, lines = [], []
+        for line in [*content.replace(b"\r\n", b"\n").split(b"\n"), b""]:
+            if line:
+                lines.append(line)
+            elif lines:
+                documents.append(b"\n".join(lines))
+                lines = []
+        return documents
+    mark = b"\n" if separator == "newline" else b"\0"
+    pieces = content.split(mark)
+    return pieces[:-1] if pieces[-1] == b"" else pieces
+
+
+CONTENTS = [
+    b"",
+    b"\n",
+    b"one",
+    b"one\n",
+    b"one\ntwo\n\n\nthree",
+    b"\n\n\none\n\ntwo two\ntwo\n\n\n\n",
+    b"a\0b\0\0c\0",
+    b"\0",
+    b"word " * 300 + b"\n" + b"x" * 77 + b"\n\n" + b"y\n" * 50,
+    "é\n中文\n\n👩\n".encode() * 20,
+]
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+@pytest.mark.parametrize("block_size", [1, 2, 3, 7, 64, 1 << 20])
+@pytest.mark.parametrize("content", CONTENTS)
+def test_documents_do_not_depend_on_the_block_size(tmp_path, content, block_size, separator):
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    documents, raw = documents_of(path, separator, block_size)
+    assert documents == by_hand(content, separator)
+    assert raw == content
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3, 5, 1000])
+def test_blank_lines_of_windows_files(tmp_path, block_size):
+    path = tmp_path / "text"
+    path.write_bytes(b"one\r\ntwo\r\n\r\nthree\r\n\r\n\r\nfour")
+    documents, _ = documents_of(path, "blank-line", block_size)
+    assert documents == [b"one\r\ntwo", b"three", b"four"]
+
+
+def test_encode_npy(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 8)
+    one, two, out = tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / "made" / "out"
+    one.write_bytes(b"first line\nsecond\n\nfourth")
+    two.write_bytes(b"")
+    assert main(["encode", str(one), str(two), "--tokenizer", "any", "--out", str(out), "--threads", "2"]) == 0
+    ids, indptr = np.load(out / "one.txt.ids.npy"), np.load(out / "one.txt.indptr.npy")
+    assert ids.dtype == np.int32 and indptr.dtype == np.int64
+    assert bytes(ids.astype(np.uint8)) == b"first linesecondfourth"
+    assert indptr.tolist() == [0, 10, 16, 16, 22]
+    assert np.load(out / "two.txt.ids.npy").shape == (0,)
+    assert np.load(out / "two.txt.indptr.npy").tolist() == [0]
+    assert len(list(out.iterdir())) == 4
+    assert "4 documents, 22 tokens" in capsys.readouterr().out
+
+
+def test_encode_raw(tmp_path):
+    one = tmp_path / "one.txt"
+    one.write_bytes(b"ab\0\0c\0")
+    assert main(["encode", str(one), "--out", str(tmp_path), "--format", "raw", "--separator", "nul"]) == 0
+    about = json.loads((tmp_path / "one.txt.json").read_text())
+    said = {"file": "one.txt.ids.bin", "dtype": "int32", "byte_order": "little", "length": 3}
+    assert about["arrays"]["ids"] == said
+    assert np.fromfile(tmp_path / "one.txt.ids.bin", "<i4").tolist() == list(b"abc")
+    assert np.fromfile(tmp_path / "one.txt.indptr.bin", "<i8").tolist() == [0, 2, 2, 3]
+    assert about["arrays"]["indptr"]["length"] == 4
+
+
+def test_existing_output_is_kept_unless_told(tmp_path, capsys):
+    one = tmp_path / "one.txt"
+    one.write_bytes(b"new\n")
+    (tmp_path / "one.txt.ids.npy").write_bytes(b"old")
+    assert main(["encode", str(one), "--out", str(tmp_path)]) == 1
+    assert "--overwrite" in capsys.readouterr().err
+    assert (tmp_path / "one.txt.ids.npy").read_bytes() == b"old"
+    assert main(["encode", str(one), "--out", str(tmp_path), "--overwrite"]) == 0
+    assert np.load(tmp_path / "one.txt.ids.npy").tolist() == list(b"new")
+
+
+def test_invalid_utf8_names_file_and_position(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 16)
+    one = tmp_path / "one.txt"
+    one.write_bytes(b"good line\n" * 5 + b"b\xffd line\n")
+    assert main(["encode", str(one), "--out", str(tmp_path / "out")]) == 1
+    message = capsys.readouterr().err
+    assert str(one) in message and "byte 51 (0xFF" in message
+    assert list((tmp_path / "out").iterdir()) == []
+    assert main(["count", str(one)]) == 1
+    assert "byte 51 (0xFF" in capsys.readouterr().err
+
+
+def test_missing_file_and_unwritable_directory(tmp_path, capsys):
+    assert main(["count", str(tmp_path / "absent")]) == 1
+    assert "absent" in capsys.readouterr().err
+    assert main(["count", str(tmp_path)]) == 1
+    one = tmp_path / "one.txt"
+    one.write_bytes(b"x")
+    assert main(["encode", str(one), "--out", str(one / "below")]) == 1
+    assert "--out" in capsys.readouterr().err
+    if os.path.isdir("/proc/self/fd"):  # nothing can be made there, not even by root
+        assert main(["encode", str(one), "--out", "/proc/self/fd"]) == 1
+        assert "/proc/self/fd" in capsys.readouterr().err
+
+
+def test_two_files_of_one_name(tmp_path, capsys):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "text").write_bytes(b"x")
+    both = [str(tmp_path / name / "text") for name in ("a", "b")]
+    assert main(["encode", *both, "--out", str(tmp_path / "out")]) == 1
+    assert "'text'" in capsys.readouterr().err
+
+
+def test_interruption_leaves_nothing(tmp_path, capsys, monkeypatch):
+    def interrupted(self, texts, **_):
+        raise KeyboardInterrupt
+
+    one = tmp_path / "one.txt"
+    one.write_bytes(b"x\n")
+    monkeypatch.setattr(Bytes, "encode_batch", interrupted)
+    assert main(["encode", str(one), "--out", str(tmp_path / "out")]) == 130
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_count(tmp_path, capsys):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(b"ab\ncd\n")
+    two.write_bytes(b"xyz")
+    assert main(["count", str(one), str(two)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[1:4] == [["4", "2", "6", str(one)], ["3", "1", "3", str(two)], ["7", "3", "9", "total"]]
+
+
+def test_standard_input(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"ab\ncd")))
+    assert main(["encode", "-", "--out", str(tmp_path)]) == 0
+    assert np.load(tmp_path / "stdin.indptr.npy").tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["encode"], ["encode", "x"], ["count", "x", "--separator", "tab"], ["warmup", "wordpiece2"]]
+)
+def test_wrong_arguments(arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+
+
+def test_threads_must_be_positive(tmp_path, capsys):
+    (tmp_path / "x").write_bytes(b"x")
+    assert main(["count", str(tmp_path / "x"), "--threads", "0"]) == 1
+    assert "--threads" in capsys.readouterr().err
+
+
+def test_help_needs_no_numba():
+    code = "import sys; from jittok.cli import _parser; _parser().format_help(); assert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
+
+
+def test_info_of_a_specification(capsys, monkeypatch):
+    from jittok.spec import AddedToken, BPEModel, DecodeByteLevel, Split, TokenizerSpec
+
+    pattern = r"\p{L}+|" + "x" * 200
+    spec = TokenizerSpec(
+        model=BPEModel({"a": 0, "b": 1, "ab": 2}, (("a", "b"),), ignore_merges=True),
+        added_tokens=(AddedToken(3, "<end>", special=True), AddedToken(4, "plain")),
+        pre_tokenizers=(Split(pattern),),
+        decoders=(DecodeByteLevel(),),
+        stored_truncation={"max_length": 512},
+    )
+    known = SimpleNamespace(spec=spec, vocab_size=5, special_tokens={"<end>": 3}, nbytes=1_234_567)
+    monkeypatch.setattr(corpus, "load", lambda name: known)
+    assert main(["info", "some.json"]) == 0
+    out = capsys.readouterr().out
+    parts = ["BPE, 3 entries, 1 merges, ignore_merges", "5 entries", "3  <end>", "1 that are not special"]
+    parts += [repr(pattern), "DecodeByteLevel()", "max_length=512 (stored", "none stored", "1.2 MB", "some.json"]
+    for part in parts:
+        assert part in out
+
+
+class TestEngine:
+    """With the built-in tokenizer."""
+
+    @pytest.fixture(autouse=True)
+    def engine(self, monkeypatch):
+        pytest.importorskip("jittok.tokenizer", reason="the engine is not in this checkout")
+        import jittok
+
+        monkeypatch.setattr(corpus, "load", lambda name: jittok.load_default())
+
+    def test_demo(self, capsys):
+        assert main(["demo", "--rounds", "1"]) == 0
+        out = capsys.readouterr().out
+        assert "decoded again it is the same text" in out and "MB/s" in out and "' question'" in out
+
+    def test_warmup(self, capsys):
+        assert main(["warmup"]) == 0
+        assert "ready" in capsys.readouterr().out
+
+    def test_info(self, capsys):
+        assert main(["info", "default"]) == 0
+        out = capsys.readouterr().out
+        assert "32,768 entries" in out and "<|endoftext|>" in out
+
+    def test_encode_equals_the_api(self, tmp_path, monkeypatch):
+        import jittok
+        from jittok.cli.demo import hamlet
+
+        monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 10_000)
+        text = hamlet()
+        (tmp_path / "hamlet").write_text(text, encoding="utf-8", newline="\n")
+        assert main(["encode", str(tmp_path / "hamlet"), "--out", str(tmp_path)]) == 0
+        batch = jittok.load_default().encode_batch(text.split("\n")[:-1])
+        assert np.array_equal(np.load(tmp_path / "hamlet.ids.npy"), batch.ids)
+        assert np.array_equal(np.load(tmp_path / "hamlet.indptr.npy"), batch.indptr)
+
+    def test_special_tokens_in_the_text(self, tmp_path, capsys):
+        import jittok
+
+        (tmp_path / "one").write_text("a <|endoftext|> b\n", encoding="utf-8")
+        arguments = ["encode", str(tmp_path / "one"), "--out", str(tmp_path), "--overwrite", "--special"]
+        number = jittok.load_default().token_to_id("<|endoftext|>")
+        for policy, there in (("parse", True), ("text", False)):
+            assert main([*arguments, policy]) == 0
+            assert (number in np.load(tmp_path / "one.ids.npy")) == there
+        assert main([*arguments, "raise"]) == 1
+        assert "<|endoftext|>" in capsys.readouterr().err
+
+    def test_invalid_utf8(self, tmp_path, capsys):
+        (tmp_path / "one").write_bytes(b"good\nb\xffd\n")
+        assert main(["count", str(tmp_path / "one")]) == 1
+        assert "byte 6 (0xFF" in capsys.readouterr().err
