@@ -55,6 +55,9 @@ def _substitution_tables(
     expansion_indptr = np.zeros(n_classes + 1, dtype=np.int32)
     expansion_indptr[1 + len(kinds) :] = indptr
 
+    packed = values.astype(np.int64) | (combining_of[values].astype(np.int64) << 21)
+    packed |= second[values].astype(np.int64) << 30
+
     page_of, pages = fold_pages(class_of)
     options = np.zeros(tables.SUBSTITUTION_NUMBERS, dtype=np.int64)
     options[tables.SUBSTITUTION_HANGUL] = numbers.get("hangul", False)
@@ -66,7 +69,7 @@ def _substitution_tables(
         combining=_frozen(combining),
         flags=_frozen(flags),
         expansion_indptr=_frozen(expansion_indptr),
-        expansion=_frozen(values.astype(np.uint32) | (combining_of[values].astype(np.uint32) << np.uint32(21))),
+        expansion=_frozen(packed.astype(np.uint32)),
         pairs=_frozen((pairs[:, 0] << 21) | pairs[:, 1]),
         composed=_frozen(pairs[:, 2].astype(np.uint32)),
         numbers=_frozen(options),
