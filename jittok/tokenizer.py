@@ -10,21 +10,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .build.plan import build_plan
 from .decoding import Decoder
-from .encodings import Batch, EncodedTexts, Encoding, SourceText
+from .encodings import Batch, EncodedTexts, Encoding, SourceText, whole_number
 from .engine import Engine
 from .errors import ArgumentError, ArgumentTypeError, OutputError, UnsupportedError
-from .post_processing import PostProcessor, Truncation, check_truncation, merged_words
+from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
 from .text import Errors, Surrogates, Texts, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
+
+if TYPE_CHECKING:
+    from .interop.tiktoken import TiktokenEncoding
 
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 Strategy = Literal["longest_first", "only_first", "only_second"]
@@ -131,12 +134,12 @@ class Tokenizer:
         --------
         >>> import jittok
         >>> tok = jittok.load_default()
-        >>> enc = tok.encode("Words, words, words.")
-        >>> [enc.tokens[0], enc.spans[0].tolist()]
-        ['Words', [0, 5]]
-        >>> windows = tok.encode("Words, words, words.", max_length=4, stride=1)
-        >>> len(windows), len(windows.overflowing)
-        (4, 1)
+        >>> enc = tok.encode("To be, or not to be")
+        >>> enc.tokens[:2], enc.spans[:2].tolist()
+        (['To', 'Ġbe'], [[0, 2], [2, 5]])
+        >>> window = tok.encode("To be, or not to be", max_length=4, stride=1)
+        >>> window.tokens, window.overflowing[0].tokens
+        (['To', 'Ġbe', ',', 'Ġor'], ['Ġor', 'Ġnot', 'Ġto', 'Ġbe'])
         """
         settings = check_truncation(max_length, stride, truncation, truncation_side)
         policy = self.spec.default_special if special is None else special
@@ -424,6 +427,20 @@ class Tokenizer:
         added = tuple(sorted(known.values(), key=lambda token: token.id))
         return Tokenizer(replace(self.spec, added_tokens=added))
 
+    def as_tiktoken(self) -> TiktokenEncoding:
+        """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
+
+        Examples
+        --------
+        >>> import jittok
+        >>> encoding = jittok.load_default().as_tiktoken()
+        >>> encoding.decode(encoding.encode_ordinary("to be"))
+        'to be'
+        """
+        from .interop.tiktoken import TiktokenEncoding
+
+        return TiktokenEncoding(self)
+
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the tokenizer to a file.
 
@@ -527,6 +544,8 @@ class Tokenizer:
         self, texts: Texts, spans: bool, special: SpecialPolicy | None, threads: int | None
     ) -> EncodedTexts:
         policy = self.spec.default_special if special is None else special
+        if threads is not None:
+            threads = whole_number("threads", threads, 1)
         return self._engine.encode(
             texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
         )

@@ -66,7 +66,7 @@ def _substitution_tables(
         combining=_frozen(combining),
         flags=_frozen(flags),
         expansion_indptr=_frozen(expansion_indptr),
-        expansion=_frozen((values.astype(np.uint32) | (combining_of[values].astype(np.uint32) << np.uint32(21)))),
+        expansion=_frozen(values.astype(np.uint32) | (combining_of[values].astype(np.uint32) << np.uint32(21))),
         pairs=_frozen((pairs[:, 0] << 21) | pairs[:, 1]),
         composed=_frozen(pairs[:, 2].astype(np.uint32)),
         numbers=_frozen(options),
