@@ -1,47 +1,50 @@
 """A Numba-JIT, array-oriented tokenizer engine.
 
+Importing this package is cheap: neither Numba nor any table is loaded before a tokenizer is.
+
 >>> import jittok
 >>> tok = jittok.load_default()
->>> tok.decode(tok.encode("To be, or not to be"))
-'To be, or not to be'
+>>> tok.decode(tok.encode("Words, words, words.").ids)
+'Words, words, words.'
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import errors
+from jittok import errors
 
 if TYPE_CHECKING:
-    from .encodings import Batch, Encoding
-    from .spec import AddedToken
-    from .streaming import DecodeStream
-    from .tokenizer import Tokenizer, load, load_default
+    from jittok.encodings import Batch, Encoding
+    from jittok.spec import AddedToken
+    from jittok.streaming import DecodeStream
+    from jittok.tokenizer import Tokenizer, load, load_default
 
-__all__ = ["AddedToken", "Batch", "DecodeStream", "Encoding", "Tokenizer", "errors", "load", "load_default"]
 __version__ = "0.1.0"
 
-# Names are imported when they are first used: importing jittok imports neither NumPy nor Numba.
-_MODULES = {
-    "AddedToken": "spec",
-    "Batch": "encodings",
-    "DecodeStream": "streaming",
-    "Encoding": "encodings",
-    "Tokenizer": "tokenizer",
-    "load": "tokenizer",
-    "load_default": "tokenizer",
+_HOME = {
+    "AddedToken": "jittok.spec",
+    "Batch": "jittok.encodings",
+    "DecodeStream": "jittok.streaming",
+    "Encoding": "jittok.encodings",
+    "Tokenizer": "jittok.tokenizer",
+    "load": "jittok.tokenizer",
+    "load_default": "jittok.tokenizer",
 }
+
+__all__ = ["AddedToken", "Batch", "DecodeStream", "Encoding", "Tokenizer", "errors", "load", "load_default"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name == "kernels":
+        return importlib.import_module("jittok.kernels")
+    if name not in _HOME:
         raise AttributeError(f"module 'jittok' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES])
+    return sorted([*__all__, "__version__"])

@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from jittok.errors import ArgumentError, SpecialTokenError
 from jittok.rewriting import Rewriter
 from jittok.tables import MERGE_RANKED
 
+T = TypeVar("T")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 
 #: Bytes of text in a chunk: enough work for a call, few enough to share out and to interrupt.
@@ -143,7 +144,29 @@ class Engine:
             return results[0]
         return _joined(results, spans, words)
 
-    def _run_parallel(self, run: Callable[[int], EncodedTexts], n: int, n_threads: int) -> list[EncodedTexts]:
+    def count(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        *,
+        special: SpecialPolicy = "parse",
+        threads: int | None = None,
+    ) -> NDArray[np.int64]:
+        """Number of ids of each document; see :meth:`encode`. Ids are dropped a chunk at a time."""
+        enabled = self._enabled(special)
+        bounds = _chunks(indptr)
+        n_chunks = len(bounds) - 1
+        n_threads = min(_threads(threads), n_chunks) if int(indptr[-1] - indptr[0]) >= PARALLEL_BYTES else 1
+
+        def run(i: int) -> NDArray[np.int64]:
+            part = indptr[bounds[i] : bounds[i + 1] + 1]
+            return np.diff(self._encode_chunk(data, part, int(bounds[i]), enabled, False, False).indptr)
+
+        if n_threads <= 1:
+            return np.concatenate([run(i) for i in range(n_chunks)])
+        return np.concatenate(self._run_parallel(run, n_chunks, n_threads))
+
+    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> list[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:

@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 #: What a rewriter can be built from: normalizers, and the pre-tokenizers that rewrite before they cut.
 RewritingStep = (
-    spec.UnicodeForm
-    | spec.Lowercase
-    | spec.Replace
-    | spec.Prepend
-    | spec.Strip
-    | spec.ByteLevel
-    | spec.Metaspace
+    spec.UnicodeForm | spec.Lowercase | spec.Replace | spec.Prepend | spec.Strip | spec.ByteLevel | spec.Metaspace
 )
 
 #: Zero bytes after rewritten text, so that kernels may load whole words at its end.
@@ -270,7 +264,13 @@ def build_rewriter(steps: Sequence[RewritingStep]) -> Rewriter:
             operations.append(_Operation("substitute", (build.lowercase_tables(),)))
             suspicion = _combine(suspicion, build.lowercase_suspicion())
         elif isinstance(step, spec.Replace) and step.is_regex:
-            raise UnsupportedError(f"Replace with the regular expression {step.pattern!r}")
+            from jittok.build.regex_automaton import compile_split, matches_empty
+
+            automaton = compile_split(step.pattern)
+            operations.append(_Operation("replace_matches", (automaton, build.codepoint_array(step.content))))
+            suspicion = _combine(suspicion, build.match_suspicion(automaton))
+            if matches_empty(automaton):
+                numbers[tables.SUSPICION_ALWAYS] = 1
         elif isinstance(step, spec.Replace):
             replace(step.pattern, step.content)
         elif isinstance(step, spec.Prepend):

@@ -151,7 +151,7 @@ class SubstitutionTables(NamedTuple):
     """What each codepoint becomes by itself: a normalization form (with reordering), or lower case.
 
     The codepoints of a class behave alike; class 0 is left as it is. *Packed* codepoints carry their combining
-    class in bits 21-28.
+    class in bits 21-28, and bit 30 where they may compose with what stands before them.
     """
 
     page_of: NDArray[np.uint16]  # [8704], see CodepointClasses

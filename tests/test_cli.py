@@ -221,3 +221,78 @@ def test_threads_must_be_positive(tmp_path, capsys):
 def test_help_needs_no_numba():
     code = "import sys; from jittok.cli import _parser; _parser().format_help(); assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
+
+
+def test_info_of_a_specification(capsys, monkeypatch):
+    from jittok.spec import AddedToken, BPEModel, DecodeByteLevel, Split, TokenizerSpec
+
+    pattern = r"\p{L}+|" + "x" * 200
+    spec = TokenizerSpec(
+        model=BPEModel({"a": 0, "b": 1, "ab": 2}, (("a", "b"),), ignore_merges=True),
+        added_tokens=(AddedToken(3, "<end>", special=True), AddedToken(4, "plain")),
+        pre_tokenizers=(Split(pattern),),
+        decoders=(DecodeByteLevel(),),
+        stored_truncation={"max_length": 512},
+    )
+    known = SimpleNamespace(spec=spec, vocab_size=5, special_tokens={"<end>": 3}, nbytes=1_234_567)
+    monkeypatch.setattr(corpus, "load", lambda name: known)
+    assert main(["info", "some.json"]) == 0
+    out = capsys.readouterr().out
+    parts = ["BPE, 3 entries, 1 merges, ignore_merges", "5 entries", "3  <end>", "1 that are not special"]
+    parts += [repr(pattern), "DecodeByteLevel()", "max_length=512 (stored", "none stored", "1.2 MB", "some.json"]
+    for part in parts:
+        assert part in out
+
+
+class TestEngine:
+    """With the built-in tokenizer."""
+
+    @pytest.fixture(autouse=True)
+    def engine(self, monkeypatch):
+        pytest.importorskip("jittok.tokenizer", reason="the engine is not in this checkout")
+        import jittok
+
+        monkeypatch.setattr(corpus, "load", lambda name: jittok.load_default())
+
+    def test_demo(self, capsys):
+        assert main(["demo", "--rounds", "1"]) == 0
+        out = capsys.readouterr().out
+        assert "decoded again it is the same text" in out and "MB/s" in out and "' question'" in out
+
+    def test_warmup(self, capsys):
+        assert main(["warmup"]) == 0
+        assert "ready" in capsys.readouterr().out
+
+    def test_info(self, capsys):
+        assert main(["info", "default"]) == 0
+        out = capsys.readouterr().out
+        assert "32,768 entries" in out and "<|endoftext|>" in out
+
+    def test_encode_equals_the_api(self, tmp_path, monkeypatch):
+        import jittok
+        from jittok.cli.demo import hamlet
+
+        monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 10_000)
+        text = hamlet()
+        (tmp_path / "hamlet").write_text(text, encoding="utf-8", newline="\n")
+        assert main(["encode", str(tmp_path / "hamlet"), "--out", str(tmp_path)]) == 0
+        batch = jittok.load_default().encode_batch(text.split("\n")[:-1])
+        assert np.array_equal(np.load(tmp_path / "hamlet.ids.npy"), batch.ids)
+        assert np.array_equal(np.load(tmp_path / "hamlet.indptr.npy"), batch.indptr)
+
+    def test_special_tokens_in_the_text(self, tmp_path, capsys):
+        import jittok
+
+        (tmp_path / "one").write_text("a <|endoftext|> b\n", encoding="utf-8")
+        arguments = ["encode", str(tmp_path / "one"), "--out", str(tmp_path), "--overwrite", "--special"]
+        number = jittok.load_default().token_to_id("<|endoftext|>")
+        for policy, there in (("parse", True), ("text", False)):
+            assert main([*arguments, policy]) == 0
+            assert (number in np.load(tmp_path / "one.ids.npy")) == there
+        assert main([*arguments, "raise"]) == 1
+        assert "<|endoftext|>" in capsys.readouterr().err
+
+    def test_invalid_utf8(self, tmp_path, capsys):
+        (tmp_path / "one").write_bytes(b"good\nb\xffd\n")
+        assert main(["count", str(tmp_path / "one")]) == 1
+        assert "byte 6 (0xFF" in capsys.readouterr().err

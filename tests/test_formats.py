@@ -8,10 +8,12 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jittok.build.regex_syntax import parse
 from jittok.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -36,6 +38,7 @@ from jittok.spec import (
     TokenizerSpec,
     TrimOffsets,
 )
+from jittok.unicode import intervals
 
 tokenizers = pytest.importorskip("tokenizers", reason="the reference library tokenizers is not installed")
 
@@ -129,9 +132,7 @@ def behaviour(tokenizer, texts=TEXTS) -> list:
 
 
 def flags_of(spec: TokenizerSpec) -> dict:
-    return {
-        t.id: (t.content, t.single_word, t.lstrip, t.rstrip, t.normalized) for t in spec.added_tokens
-    }
+    return {t.id: (t.content, t.single_word, t.lstrip, t.rstrip, t.normalized) for t in spec.added_tokens}
 
 
 def reference_flags(tokenizer) -> dict:
@@ -148,16 +149,20 @@ def reference_flags(tokenizer) -> dict:
 @pytest.mark.parametrize("path", model_paths(), ids=lambda path: path.parent.name)
 def test_real_models_round_trip(path):
     data = path.read_bytes()
-    expected = reference(data)
-    if expected is None:
+    large = len(data) > 4_000_000  # the reference takes seconds for these
+    expected = None if large else reference(data)
+    if expected is None and not large:
         with pytest.raises(JittokError):
             tokenizer_json.read(data, str(path))
         return
     spec = tokenizer_json.read(data, str(path))
     written = tokenizer_json.write(spec)
     assert tokenizer_json.read(written, "again") == spec
-    assert flags_of(spec) == reference_flags(expected)
-    if len(data) < 4_000_000:  # the reference takes seconds for the others
+    if large:
+        ids = [token["id"] for token in json.loads(data)["added_tokens"]]
+        assert [token.id for token in spec.added_tokens] == ids
+    else:
+        assert flags_of(spec) == reference_flags(expected)
         assert behaviour(reference(written)) == behaviour(expected)
 
 
@@ -221,6 +226,7 @@ ACCEPTED = {
         model_vocab={"a": 0, "b": 1, "ab": 2, "<0xC3>": 3, "<0xA9>": 4}, model_byte_fallback=True
     ),
     "ignore_merges": document(model_vocab={"a": 0, "b": 1, "ab": 2, "abc": 3}, model_ignore_merges=True),
+    "empty vocabulary": document(model_vocab={}, model_merges=[]),
     "empty token": document(model_vocab={"": 0, "a": 1}, model_merges=[]),
     "added token in the vocabulary": document(added_tokens=[added("c", 9, special=True)]),
     "added tokens renumbered": document(added_tokens=[added("<x>", 9), added("<y>", 7, lstrip=True)]),
@@ -273,9 +279,12 @@ ACCEPTED = {
                 {"type": "Sequence", "pretokenizers": [{"type": "CharDelimiterSplit", "delimiter": "o"}]},
                 {"type": "Whitespace"},
                 {"type": "Digits", "individual_digits": False},
+                {"type": "Punctuation"},
+                {"type": "Punctuation", "behavior": "MergedWithNext"},
             ],
         }
     ),
+    "bert pre-tokenizer": document(pre_tokenizer={"type": "BertPreTokenizer"}),
     "metaspace": document(pre_tokenizer={"type": "Metaspace", "replacement": "_"}),
     "old metaspace": document(
         pre_tokenizer={"type": "Metaspace", "replacement": "_", "add_prefix_space": True, "str_rep": "_"},
@@ -343,6 +352,13 @@ def test_accepted_documents_mean_what_the_reference_makes_of_them(name):
     assert behaviour(reference(written)) == behaviour(expected)
 
 
+def test_two_tokens_of_one_id_without_merges():
+    value = document(model_vocab={"a": 0, "b": 0}, model_merges=[])
+    spec = read(value)
+    assert reference(tokenizer_json.write(spec)).encode("ab").ids == [0, 0]
+    assert dict(spec.model.vocab) == {"a": 0, "b": 0}
+
+
 def test_components_in_the_spec():
     spec = read(ACCEPTED["byte level"])
     assert spec.pre_tokenizers == (ByteLevel(True, True, True),)
@@ -384,9 +400,8 @@ REFUSED = {
         r"added_tokens\[1\].special: expected true or false, got null",
     ),
     "added token id": (document(added_tokens=[added("x", -1)]), r"added_tokens\[0\].id: expected an integer"),
-    "empty vocabulary": (document(model_vocab={}, model_merges=[]), "model.vocab: the vocabulary is empty"),
     "vocabulary is a list": (document(model_vocab=["a"]), "model.vocab: expected an object"),
-    "duplicate ids": (document(model_vocab={"a": 1, "b": 1}, model_merges=[]), "'a' and 'b' have the same id, 1"),
+    "duplicate ids": (document(model_vocab={"a": 0, "b": 0, "ab": 1}), "'a' and 'b' have the same id, 0"),
     "negative id": (document(model_vocab={"a": -1}), "model.vocab.a: expected an integer from 0"),
     "float id": (document(model_vocab={"a": 1.0}), "model.vocab.a: expected an integer"),
     "boolean id": (document(model_vocab={"a": True}), "model.vocab.a: expected an integer"),
@@ -496,8 +511,7 @@ def test_refused_documents_that_the_reference_loads():
         if reference(json.dumps(value)) not in (None, "panic"):
             loads.add(name)
     assert loads == {
-        "empty vocabulary",  # nothing can be encoded
-        "duplicate ids",  # an id would not decode to one token
+        "duplicate ids",  # which merges apply would be left to chance
         "large id",  # out of proportion
         "normalizer without type",  # of no known version
         "template token unknown",  # it panics when used
@@ -519,7 +533,7 @@ UNSUPPORTED = {
         document(normalizer={"type": "Sequence", "normalizers": [{"type": "Precompiled"}]}),
         r"normalizer.normalizers\[0\]: the normalizer Precompiled is not supported",
     ),
-    "BertPreTokenizer": (document(pre_tokenizer={"type": "BertPreTokenizer"}), "pre-tokenizer BertPreTokenizer"),
+    "UnicodeScripts": (document(pre_tokenizer={"type": "UnicodeScripts"}), "pre-tokenizer UnicodeScripts"),
     "CTC": (document(decoder={"type": "CTC"}), "decoder: the decoder CTC is not supported"),
     "post-processor": (document(post_processor={"type": "Other"}), "post-processor Other is not supported"),
     "two templates": (
@@ -562,6 +576,15 @@ def test_files_that_are_not_json(data, message):
         tokenizer_json.read(data, "t.json")
 
 
+def test_punctuation_is_what_the_reference_cuts_at():
+    every = [chr(codepoint) for codepoint in range(0x20000) if not 0xD800 <= codepoint < 0xE000]
+    pieces = tokenizers.pre_tokenizers.Punctuation("isolated").pre_tokenize_str("a" + "a".join(every) + "a")
+    cut = {piece for piece, _ in pieces if len(piece) == 1 and piece != "a"}
+    members = parse(tokenizer_json.PUNCTUATION_PATTERN, "rust").members
+    inside = intervals.contains(members, np.array([ord(character) for character in every], np.int32))
+    assert {character for character, is_member in zip(every, inside, strict=True) if is_member} == cut
+
+
 def test_deeply_nested_sequences():
     node: dict = {"type": "NFC"}
     for _ in range(50):
@@ -574,7 +597,8 @@ def test_deeply_nested_sequences():
 
 
 def test_surrogate_pairs_and_escapes_are_read():
-    spec = tokenizer_json.read(b'{"model": {"vocab": {"\\ud83d\\ude00": 0, "\\u0000": 1}, "merges": []}}', "t.json")
+    data = b'{"model": {"vocab": {"\\ud83d\\ude00": 0, "\\u0000": 1}, "merges": []}}'
+    spec = tokenizer_json.read(data, "t.json")
     assert dict(spec.model.vocab) == {"\U0001f600": 0, "\0": 1}
 
 
@@ -692,6 +716,8 @@ def test_mutated_documents_are_read_as_the_reference_reads_them_or_refused(data)
         return
     again = reference(tokenizer_json.write(spec))
     assert again is not None
+    if len(set(spec.model.vocab.values())) != len(spec.model.vocab):
+        return  # the reference decodes by chance
     texts = ("", "abc ab1 o<x> C  c", "b<x>ba_")
     assert behaviour(again, texts) == behaviour(expected, texts)
 
@@ -756,6 +782,7 @@ def test_pair_without_configuration(tmp_path):
     assert [token.content for token in spec.added_tokens] == ["<|endoftext|>"]
     spec = read_spec(write_pair(tmp_path / "c", ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]))
     assert [token.content for token in spec.added_tokens] == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    assert [token.content for token in spec.added_tokens if token.lstrip] == ["<mask>"]
     assert spec.post_processors == ()
 
 

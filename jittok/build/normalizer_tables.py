@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok import tables
-from jittok.tables import SubstitutionTables, SuspicionTables
+from jittok.tables import SplitAutomaton, SubstitutionTables, SuspicionTables
 from jittok.unicode.normalization import fold_pages, load_normalization
 
 _N_CODEPOINTS = 0x110000
@@ -24,7 +24,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 def _substitution_tables(
     keys: NDArray[np.int32], indptr: NDArray[np.int32], values: NDArray[np.int32], **numbers: bool
 ) -> SubstitutionTables:
-    """Tables from the expansions of single codepoints, sorted by codepoint; numbers: hangul, reorders, composes."""
+    """Tables from the expansions of single codepoints, in their order; numbers: hangul, reorders, composes."""
     data = load_normalization()
     reorders = numbers.get("reorders", False)
     marks = data["combining_codepoints"] if reorders else np.zeros(0, dtype=np.int32)
@@ -55,6 +55,9 @@ def _substitution_tables(
     expansion_indptr = np.zeros(n_classes + 1, dtype=np.int32)
     expansion_indptr[1 + len(kinds) :] = indptr
 
+    packed = values.astype(np.int64) | (combining_of[values].astype(np.int64) << 21)
+    packed |= second[values].astype(np.int64) << 30
+
     page_of, pages = fold_pages(class_of)
     options = np.zeros(tables.SUBSTITUTION_NUMBERS, dtype=np.int64)
     options[tables.SUBSTITUTION_HANGUL] = numbers.get("hangul", False)
@@ -66,7 +69,7 @@ def _substitution_tables(
         combining=_frozen(combining),
         flags=_frozen(flags),
         expansion_indptr=_frozen(expansion_indptr),
-        expansion=_frozen(values.astype(np.uint32) | (combining_of[values].astype(np.uint32) << np.uint32(21))),
+        expansion=_frozen(packed.astype(np.uint32)),
         pairs=_frozen((pairs[:, 0] << 21) | pairs[:, 1]),
         composed=_frozen(pairs[:, 2].astype(np.uint32)),
         numbers=_frozen(options),
@@ -91,9 +94,7 @@ def unicode_form_tables(form: str) -> SubstitutionTables:
         indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
         places = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths) + np.repeat(starts, lengths)
         values = pool[places]
-    return _substitution_tables(
-        keys, indptr, values, hangul=form.endswith("D") or form.endswith("C"), reorders=True, composes=form[-1] == "C"
-    )
+    return _substitution_tables(keys, indptr, values, hangul=True, reorders=True, composes=form[-1] == "C")
 
 
 @cache
@@ -128,6 +129,15 @@ def lowercase_suspicion() -> NDArray[np.uint8]:
     suspicion = np.zeros(_N_CODEPOINTS, dtype=np.uint8)
     suspicion[load_normalization()["lowercase_from"]] = tables.SUSPICION_CHANGES
     return suspicion
+
+
+def match_suspicion(automaton: SplitAutomaton) -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for replacing matches: those that a match begins with."""
+    begins = automaton.transitions[automaton.start : automaton.start + automaton.end_class] > 1
+    kinds = np.zeros(256, dtype=np.uint8)
+    kinds[: len(begins)] = begins * tables.SUSPICION_CHANGES
+    pages = automaton.classes.class_of.reshape(-1, 128)
+    return kinds[pages[automaton.classes.page_of]].ravel()
 
 
 def suspicion_tables(codepoints: NDArray[np.uint8], numbers: NDArray[np.int64]) -> SuspicionTables:

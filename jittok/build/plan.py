@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok.build.added_tokens import build_added_tokens
 from jittok.build.merge_tables import build_merge_tables
@@ -78,6 +80,17 @@ class Plan:
     last_split: SplitTables
     merges: MergeTables
 
+    def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
+        """This plan, with the added tokens of `spec` instead."""
+        return replace(self, **_added_stages(spec, self.normalizer))
+
+    def table_groups(self) -> list[tuple[NDArray[Any], ...]]:
+        """The tables of all steps."""
+        groups: list[tuple[NDArray[Any], ...]] = [self.last_split, self.merges]
+        groups += [stage.tables for stage in self.stages if isinstance(stage, SplitStage)]
+        groups += [stage.tables for stage in (self.raw_tokens, self.normalized_tokens) if stage is not None]
+        return groups
+
 
 def build_plan(spec: TokenizerSpec) -> Plan:
     """Build every table that encoding reads.
@@ -92,20 +105,41 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         The model contradicts itself.
     """
     normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
-    raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
-    normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
-    skipping = spec.reference != "tiktoken"
     stages, last = _stages(spec.pre_tokenizers)
     byte_level = isinstance(spec.model, RankModel) or is_byte_level(spec)
     return Plan(
-        added_tokens=spec.added_tokens,
-        raw_tokens=_added_stage(spec.added_tokens, raw, None, skipping),
-        normalized_tokens=_added_stage(spec.added_tokens, normalized, normalizer, skipping),
+        **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
         stages=tuple(stages),
         last_split=last,
         merges=build_merge_tables(spec.model, byte_level=byte_level),
     )
+
+
+def restored_plan(
+    spec: TokenizerSpec, stages: tuple[SplitStage | Rewriter, ...], last_split: SplitTables, merges: MergeTables
+) -> Plan:
+    """The plan of `spec` from stored tables; what is quickly built is built anew."""
+    normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
+    return Plan(
+        **_added_stages(spec, normalizer),
+        normalizer=normalizer if normalizer else None,
+        stages=stages,
+        last_split=last_split,
+        merges=merges,
+    )
+
+
+def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:
+    """The fields of a plan that follow from the added tokens."""
+    raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
+    normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
+    skipping = spec.reference != "tiktoken"
+    return {
+        "added_tokens": spec.added_tokens,
+        "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
+        "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
+    }
 
 
 def _added_stage(

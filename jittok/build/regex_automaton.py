@@ -31,19 +31,21 @@ from jittok.build.regex_syntax import (
     Node,
     Repeat,
     Sequence,
+    can_be_empty,
     parse,
 )
-from jittok.errors import ArgumentError, UnsupportedError
+from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from jittok.tables import CodepointClasses, SplitAutomaton
-from jittok.unicode import intervals
+from jittok.unicode import classes, intervals
 from jittok.unicode.intervals import END, Intervals
 
 #: Limits on the size of what is built; the largest pattern known in use needs 270 instructions and 120 states.
 MAX_INSTRUCTIONS = 20_000
 MAX_STATES = 4096
 MAX_CLASSES = 254
-#: Threads followed in all states together: bounds the time of a hostile pattern to a few seconds.
-MAX_WORK = 3_000_000
+MAX_CLASSES_BEFORE_MERGE = 1024
+#: Threads followed in all states together: bounds the time of a hostile pattern.
+MAX_WORK = 500_000
 
 # Operations of the NFA.
 _CHARACTERS, _NEXT_IS, _SPLIT, _ENTER, _LEAVE, _MATCH = range(6)
@@ -67,9 +69,12 @@ class _Thread(NamedTuple):
 class _Program:
     """The NFA, built from the end of the pattern to its start."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern
+        self.dialect = dialect
         self.instructions: list[_Instruction] = []
+        #: For the instruction that decides on a loop whose body can be empty: what follows the loop.
+        self.loop_exits: dict[int, int] = {}
         self.sets: list[Intervals] = []
         self._numbers: dict[bytes, int] = {}
         self._accepts: list[bool] = []  # for each instruction: a match follows from it without conditions
@@ -126,28 +131,32 @@ class _Program:
         return self.repeat(node, follow)
 
     def repeat(self, node: Repeat, follow: int) -> int:
-        minimum = node.minimum
         if node.maximum is None:
-            # x* is (x+)?, so that an empty iteration goes on after the loop.
-            entry = self.plus(node, follow)
-            if minimum == 0:
-                return self.branch(entry, follow, node.lazy)
-            minimum -= 1
+            if self.dialect == "rust" and can_be_empty(node.item):
+                # Its two engines disagree on what an iteration does that consumes nothing.
+                self.refuse("it repeats without limit something that can match the empty string")
+            loop, body = self.loop(node, follow)
+            entry = loop if node.minimum == 0 else body
+            copies = node.minimum - 1
         else:
             entry = follow
-            for _ in range(node.maximum - minimum):
+            for _ in range(node.maximum - node.minimum):
                 entry = self.branch(self.compile(node.item, entry), follow, node.lazy)
-        for _ in range(minimum):
+            copies = node.minimum
+        for _ in range(copies):
             entry = self.compile(node.item, entry)
         return entry
 
-    def plus(self, node: Repeat, follow: int) -> int:
+    def loop(self, node: Repeat, follow: int) -> tuple[int, int]:
+        """Add a loop; return the instruction that decides whether to go on, and the first of the body."""
         loop = self.add(_SPLIT, -1)
         self._accepts[loop] = self._accepts[follow]
-        entry = self.compile(node.item, loop)
-        first, second = (follow, entry) if node.lazy else (entry, follow)
+        body = self.compile(node.item, loop)
+        first, second = (follow, body) if node.lazy else (body, follow)
         self.instructions[loop] = _Instruction(_SPLIT, 0, first, second)
-        return entry
+        if can_be_empty(node.item):
+            self.loop_exits[loop] = follow
+        return loop, body
 
     def branch(self, entry: int, follow: int, lazy: bool) -> int:
         return self.add(_SPLIT, follow if lazy else entry, other=entry if lazy else follow)
@@ -205,23 +214,34 @@ class _Stepper:
         `class_sets` has a bit for each set that holds the codepoints of the class.
         """
         instructions = self.instructions
-        visited: dict[tuple[int, tuple[int, ...]], list[frozenset[int]]] = {}
+        loop_exits = self.program.loop_exits
+        visited: dict[tuple[int, tuple[int, ...], frozenset[int]], list[frozenset[int]]] = {}
         closed: set[int] = set()  # entries of atomic groups whose remaining threads are dead
         produced: list[_Thread] = []
         next_entry = 1 + max((e for t in state for e in t.inside + t.left), default=-1)
         renamed: dict[int, int] = {}  # what a thread that has just left entry e carries instead of e -> e
-        stack = list(reversed(state))
+        nothing: frozenset[int] = frozenset()
+        # With each thread: the loops whose present iteration has begun in this step, so has consumed nothing.
+        stack = [(*thread, nothing) for thread in reversed(state)]
         while stack:
-            place, inside, left = stack.pop()
+            place, inside, left, begun = stack.pop()
             self.work += 1
             if closed and not closed.isdisjoint(inside + left):
                 continue
             # A thread is superfluous after one at the same place that lives at least as long.
             mine = frozenset(left)
-            others = visited.setdefault((place, inside), [])
+            others = visited.setdefault((place, inside, begun), [])
             if any(other <= mine for other in others):
                 continue
             others.append(mine)
+            if place in loop_exits:
+                end = loop_exits[place]
+                if place in begun:  # an iteration that consumed nothing ends its loop
+                    stack.append((end, inside, left, begun - {place}))
+                    continue
+                for branch in (instructions[place].other, instructions[place].target):
+                    stack.append((branch, inside, left, begun if branch == end else begun | {place}))
+                continue
             operation, set_bit, target, other = instructions[place]
             if operation == _CHARACTERS:
                 if class_sets & set_bit:
@@ -230,13 +250,13 @@ class _Stepper:
                         # It leaves the group at its next step, whatever comes: what is less preferred is dead.
                         closed.update(inside[-self.sure[target] :])
             elif operation == _SPLIT:
-                stack.append(_Thread(other, inside, left))
-                stack.append(_Thread(target, inside, left))
+                stack.append((other, inside, left, begun))
+                stack.append((target, inside, left, begun))
             elif operation == _NEXT_IS:
                 if class_sets & set_bit:
-                    stack.append(_Thread(target, inside, left))
+                    stack.append((target, inside, left, begun))
             elif operation == _ENTER:
-                stack.append(_Thread(target, (*inside, next_entry), left))
+                stack.append((target, (*inside, next_entry), left, begun))
                 next_entry += 1
             elif operation == _LEAVE:
                 entry = inside[-1]
@@ -246,7 +266,7 @@ class _Stepper:
                     renamed[next_entry] = entry
                     pending = (*left, next_entry)
                     next_entry += 1
-                stack.append(_Thread(target, inside[:-1], pending))
+                stack.append((target, inside[:-1], pending, begun))
             else:
                 if left and any(renamed.get(e, e) in t.inside for e in left for t in produced):
                     self.program.refuse(
@@ -259,7 +279,7 @@ class _Stepper:
 def _canonical(threads: list[_Thread], renamed: dict[int, int]) -> tuple[_Thread, ...]:
     """Number the entries of atomic groups by appearance, and forget those that nobody is inside of."""
     if not any(t.inside or t.left for t in threads):
-        return tuple(threads)
+        return tuple(dict.fromkeys(threads))
     alive = {e for t in threads for e in t.inside}
     numbers: dict[int, int] = {}
     result: list[_Thread] = []
@@ -277,16 +297,16 @@ def _canonical(threads: list[_Thread], renamed: dict[int, int]) -> tuple[_Thread
     return tuple(result)
 
 
-def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint8], list[int]] | None:
+def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint16], list[int]] | None:
     """Split the codepoints into classes that no set tells apart.
 
     Returns
     -------
-    class_of : uint8[0x110000]
+    class_of : uint16[0x110000]
         Classes are numbered by their first codepoint.
     class_sets : list[int]
         For each class, and then for the end of the text, a bit for each set that holds it.
-    None when there are more than MAX_CLASSES classes.
+    None when there are more than MAX_CLASSES_BEFORE_MERGE classes.
     """
     boundaries = np.unique(np.concatenate([np.array([0, END], np.int32), *sets]))
     boundaries = boundaries[boundaries <= END]
@@ -295,10 +315,10 @@ def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint8], list[int]] | N
         inside[number] = intervals.contains(members, boundaries)
     signatures = np.packbits(inside, axis=0, bitorder="little").T.copy()
     numbers: dict[bytes, int] = {}
-    of_interval = np.empty(len(boundaries) - 1, np.uint8)
+    of_interval = np.empty(len(boundaries) - 1, np.uint16)
     for i in range(len(boundaries) - 1):
         number = numbers.setdefault(signatures[i].tobytes(), len(numbers))
-        if number >= MAX_CLASSES:
+        if number >= MAX_CLASSES_BEFORE_MERGE:
             return None
         of_interval[i] = number
     class_of = np.repeat(of_interval, np.diff(boundaries))
@@ -365,7 +385,7 @@ def _minimise(
     blocks = np.zeros(n_states, np.int64)
     n_blocks = 1
     # Long chains refine one state a round; then the DFA stays as it is, which costs memory and nothing else.
-    for _ in range(200):
+    for _ in range(8 + 100_000 // n_states):
         table = np.concatenate([blocks[targets] * 2 + matches, blocks[:, None]], axis=1)
         _, blocks = np.unique(table, axis=0, return_inverse=True)
         blocks = blocks.reshape(-1)
@@ -408,6 +428,43 @@ def codepoint_classes(class_of: NDArray[np.uint8]) -> CodepointClasses:
     return CodepointClasses(page_of, stored)
 
 
+def _build(node: Node, pattern: str, dialect: Dialect) -> SplitAutomaton:
+    """Build the automaton of a tree; `pattern` is for messages."""
+    program = _Program(pattern, dialect)
+    start = program.compile(node, program.add(_MATCH, -1))
+    partition = _partition(program.sets)
+    if partition is None:
+        program.refuse(f"it tells more than {MAX_CLASSES_BEFORE_MERGE} classes of codepoints apart")
+    class_of, class_sets = partition
+    targets, matches, first = _minimise(*_determinise(program, start, class_sets))
+
+    # Classes that no state tells apart are one class.
+    columns: dict[bytes, int] = {}
+    merged = np.empty(len(class_sets) - 1, np.uint8)
+    kept: list[int] = []
+    for old in range(len(class_sets) - 1):
+        key = (targets[:, old] * 2 + matches[:, old]).tobytes()
+        if key not in columns:
+            columns[key] = len(columns)
+            kept.append(old)
+        merged[old] = columns[key] & 255
+    if len(kept) > MAX_CLASSES:
+        program.refuse(f"it tells more than {MAX_CLASSES} classes of codepoints apart")
+    kept.append(len(class_sets) - 1)
+    row_shift = (len(kept) - 1).bit_length()
+    transitions = np.zeros((len(targets), 1 << row_shift), np.uint32)
+    transitions[:, : len(kept)] = ((targets[:, kept] << row_shift) << 1) | matches[:, kept]
+    flat = transitions.reshape(-1)
+    flat.flags.writeable = False
+    return SplitAutomaton(
+        classes=codepoint_classes(merged[class_of]),
+        transitions=flat,
+        start=first << row_shift,
+        row_shift=row_shift,
+        end_class=len(kept) - 1,
+    )
+
+
 def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool = False) -> SplitAutomaton:
     """Compile a split pattern to a leftmost-first DFA.
 
@@ -436,49 +493,35 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
 
     Notes
     -----
-    Takes 10 to 40 ms for the patterns in use, besides loading the Unicode data once; a pattern made to be
-    expensive is refused after at most a few seconds.
+    Takes 10 to 40 ms for the patterns in use, besides loading the Unicode data once. A pattern made to be
+    expensive is refused after about a second.
     """
+    if not isinstance(pattern, str):
+        raise ArgumentTypeError(f"a split pattern must be a str, not {type(pattern).__name__}")
     if dialect not in ("oniguruma", "rust"):
         raise ArgumentError(f"dialect {dialect!r} is unknown; use 'oniguruma' or 'rust'")
-    program = _Program(pattern)
     try:
-        if literal:
-            node: Node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
-        else:
+        if not literal:
             node = parse(pattern, dialect)
-        start = program.compile(node, program.add(_MATCH, -1))
+        elif pattern:
+            node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
+        else:
+            node = Characters(intervals.EMPTY)  # as in tokenizers, the empty string is found nowhere
+        return _build(node, pattern, dialect)
     except RecursionError:
         raise UnsupportedError("the split pattern is nested too deeply; rewrite it with fewer groups") from None
-    partition = _partition(program.sets)
-    if partition is None:
-        program.refuse(f"it tells more than {MAX_CLASSES} classes of codepoints apart")
-    class_of, class_sets = partition
-    targets, matches, first = _minimise(*_determinise(program, start, class_sets))
 
-    # Classes that no state tells apart are one class.
-    columns: dict[bytes, int] = {}
-    merged = np.empty(len(class_sets) - 1, np.uint8)
-    kept: list[int] = []
-    for old in range(len(class_sets) - 1):
-        key = (targets[:, old] * 2 + matches[:, old]).tobytes()
-        if key not in columns:
-            columns[key] = len(columns)
-            kept.append(old)
-        merged[old] = columns[key]
-    kept.append(len(class_sets) - 1)
-    row_shift = (len(kept) - 1).bit_length()
-    transitions = np.zeros((len(targets), 1 << row_shift), np.uint32)
-    transitions[:, : len(kept)] = ((targets[:, kept] << row_shift) << 1) | matches[:, kept]
-    flat = transitions.reshape(-1)
-    flat.flags.writeable = False
-    return SplitAutomaton(
-        classes=codepoint_classes(merged[class_of]),
-        transitions=flat,
-        start=first << row_shift,
-        row_shift=row_shift,
-        end_class=len(kept) - 1,
-    )
+
+def compile_digits(individual: bool) -> SplitAutomaton:
+    """Make the automaton of the Digits pre-tokenizer: a codepoint of category N (Unicode 17.0), or a run of them.
+
+    Parameters
+    ----------
+    individual
+        Whether every digit is a match of its own.
+    """
+    digit = Characters(classes.numeric_17())
+    return _build(digit if individual else Repeat(digit, 1, None, lazy=False), "Digits", "oniguruma")
 
 
 def matches_empty(automaton: SplitAutomaton) -> bool:

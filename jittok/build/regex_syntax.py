@@ -23,6 +23,8 @@ Dialect = Literal["oniguruma", "rust"]
 #: Groups deeper than this, and longer rows of quantifiers, are refused: no pattern may overflow Python's stack.
 MAX_DEPTH = 50
 MAX_QUANTIFIERS = 8
+#: Length of the longest pattern; the longest known in use has about 2,000 characters.
+MAX_LENGTH = 50_000
 #: Oniguruma's own limit on a repeat count.
 MAX_REPEAT = 100_000
 
@@ -226,6 +228,8 @@ class _Parser:
     # ------------------------------------------------------------------------------------------------ grammar
 
     def parse(self) -> Node:
+        if len(self.pattern) > MAX_LENGTH:
+            self.unsupported(f"more than {MAX_LENGTH} characters", MAX_LENGTH)
         node = self.alternation(_Flags())
         if self.position < len(self.pattern):
             self.invalid("a closing parenthesis without an opening one")
@@ -282,11 +286,13 @@ class _Parser:
 
     def flag_group(self, flags: _Flags) -> _Flags | None:
         """Read ``(?i)`` and the like; None, with nothing consumed, when something else follows."""
+        if self.peek(2) != "(?":
+            return None
         start = self.position
         end = start + 2
         while self.pattern[end : end + 1].isalpha() or self.pattern[end : end + 1] == "-":
             end += 1
-        if self.peek(2) != "(?" or self.pattern[end : end + 1] != ")" or end == start + 2:
+        if self.pattern[end : end + 1] != ")" or end == start + 2:
             return None
         self.position += 2
         changed = self.flags(flags)
@@ -376,7 +382,7 @@ class _Parser:
         """Read ``{n}``, ``{n,}``, ``{,m}`` or ``{n,m}``; None, with nothing consumed, when it is literal text."""
         if self.peek() != "{":
             return None
-        end = self.pattern.find("}", self.position)
+        end = self.pattern.find("}", self.position, self.position + 100)
         text = self.pattern[self.position + 1 : max(end, self.position + 1)]
         if flags.extended and not self.oniguruma:
             text = "".join(text.split())
@@ -711,7 +717,7 @@ class _Parser:
             if self.position >= len(self.pattern):
                 self.invalid("a bracket expression without end", start)
             closing = self.peek() == "]" and not first
-            if self.peek() == "]" and first and "]" not in self.pattern[self.position + 1 :]:
+            if self.peek() == "]" and first and self.pattern.find("]", self.position + 1) < 0:
                 self.invalid("an empty bracket expression", start)
             found = "" if closing else self.set_operator()
             if closing or found:
@@ -810,7 +816,7 @@ class _Parser:
         """Read ``[:name:]`` whose first bracket is consumed; None, with nothing consumed, when there is none."""
         if self.peek() != ":":
             return None
-        end = self.pattern.find(":]", self.position + 1)
+        end = self.pattern.find(":]", self.position + 1, self.position + 30)
         name = self.pattern[self.position + 1 : max(end, self.position + 1)]
         plain = name.removeprefix("^")
         if end < 0 or not all(c.isalpha() for c in plain):
@@ -886,8 +892,6 @@ def _fold(codepoint: int) -> int:
 
 def _is_assertion(node: Node) -> bool:
     """Tell whether Oniguruma refuses to repeat `node`. Groups with one alternative are capturing ones."""
-    if isinstance(node, Sequence):
-        return bool(node.items) and all(_is_assertion(item) for item in node.items)
     if isinstance(node, Choice):
         return len(node.items) > 1 and any(_is_assertion(item) for item in node.items)
     return isinstance(node, NextIs)
@@ -910,6 +914,21 @@ def always_matches(node: Node) -> bool:
     if isinstance(node, Repeat):
         return node.minimum == 0 or always_matches(node.item)
     return always_matches(node.item)
+
+
+def can_be_empty(node: Node) -> bool:
+    """Tell whether `node` can match the empty string somewhere."""
+    if isinstance(node, Characters):
+        return False
+    if isinstance(node, NextIs):
+        return True
+    if isinstance(node, Sequence):
+        return all(can_be_empty(item) for item in node.items)
+    if isinstance(node, Choice):
+        return any(can_be_empty(item) for item in node.items)
+    if isinstance(node, Repeat):
+        return node.minimum == 0 or can_be_empty(node.item)
+    return can_be_empty(node.item)
 
 
 def next_codepoints(node: Node) -> Intervals | None:

@@ -94,9 +94,7 @@ _MODEL_TYPES = {
     "qwen3": "Qwen2",
     "qwen3_moe": "Qwen2",
 }
-_CLIP_PATTERN = (
-    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-)
+_CLIP_PATTERN = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 _QWEN2_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
     r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -155,7 +153,7 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
             f"{vocab_path}: tokens end in </w>, so this is not a byte-level vocabulary of the GPT-2 kind; add a "
             "tokenizer_config.json with its tokenizer_class, or convert it to tokenizer.json"
         )
-    tokens, roles = _added_tokens(side, kind, named)
+    tokens, roles = _added_tokens(side, named)
     added = assign_added_ids(tokens, vocab)
     ids = {token.content: token.id for token in added}
 
@@ -261,7 +259,7 @@ def _conventional_tokens(kind: str, vocab: Mapping[str, int]) -> dict[str, str]:
     return dict(_GPT2_TOKENS) if "<|endoftext|>" in vocab else {}
 
 
-def _added_tokens(side: _Side, kind: str, named: dict[str, str]) -> tuple[list[AddedToken], dict[str, str]]:
+def _added_tokens(side: _Side, named: dict[str, str]) -> tuple[list[AddedToken], dict[str, str]]:
     """Return the tokens in the order in which they are added, and the special tokens by role.
 
     First come those of ``added_tokens_decoder`` (or of the older added_tokens.json) in order of their ids,
@@ -269,8 +267,8 @@ def _added_tokens(side: _Side, kind: str, named: dict[str, str]) -> tuple[list[A
     """
     tokens: dict[str, AddedToken] = {}
     roles = {role: _special(content) for role, content in named.items()}
-    if kind == "Roberta":
-        # The mask takes the blank before it along, so that it can stand for a word.
+    if "mask_token" in roles:
+        # RoBERTa's mask takes the blank before it along, so that it can stand for a word.
         roles["mask_token"] = replace(roles["mask_token"], lstrip=True)
     extra: dict[str, AddedToken] = {}
     sources = [side.config]

@@ -271,9 +271,7 @@ def _special_tokens(
             )
     # Two texts may share an id (o200k_harmony has such a pair): both are encoded to it.
     ordered = sorted(special_tokens.items(), key=lambda item: item[1])
-    return tuple(
-        AddedToken(token_id, content, special=True, normalized=False) for content, token_id in ordered
-    )
+    return tuple(AddedToken(token_id, content, special=True, normalized=False) for content, token_id in ordered)
 
 
 def write(spec: TokenizerSpec) -> bytes:
@@ -289,6 +287,4 @@ def write(spec: TokenizerSpec) -> bytes:
     if not isinstance(spec.model, RankModel):
         raise UnsupportedError("only a model of byte ranks can be saved as .tiktoken; save as tokenizer.json")
     ordered = sorted(spec.model.ranks.items(), key=lambda item: item[1])
-    return b"".join(
-        binascii.b2a_base64(token, newline=False) + b" %d\n" % rank for token, rank in ordered
-    )
+    return b"".join(binascii.b2a_base64(token, newline=False) + b" %d\n" % rank for token, rank in ordered)

@@ -13,7 +13,7 @@ from operator import add, itemgetter
 from typing import Any, TypeVar
 
 from jittok.errors import FormatError, UnsupportedError
-from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json
+from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
 from jittok.spec import (
     AddedToken,
     BPEModel,
@@ -47,6 +47,21 @@ from jittok.spec import (
 #: The pre-tokenizers ``Whitespace`` and ``WhitespaceSplit`` as splits. They use the Rust regex engine's classes.
 WHITESPACE = Split(r"\w+|[^\w\s]+", "removed", invert=True, dialect="rust")
 WHITESPACE_SPLIT = Split(r"\s", "removed", dialect="rust")
+#: What ``Punctuation`` cuts at: general category P of Unicode 8.0 and the symbols of ASCII. The regex classes
+#: are those of 16.0, so this takes out what became punctuation since, and puts in the two that no longer are.
+PUNCTUATION_PATTERN = (
+    r"[\p{P}!-/:-@\[-`{-~"
+    "\u166d\U000111c9"
+    "&&[^"
+    "\u061d\u09fd\u0a76\u0c77\u0c84\u1b4e-\u1b4f\u1b7d-\u1b7f\u2e43-\u2e4f\u2e52-\u2e5d\U00010d6e\U00010ead"
+    "\U00010f55-\U00010f59\U00010f86-\U00010f89\U000113d4-\U000113d5\U000113d7-\U000113d8"
+    "\U0001144b-\U0001144f\U0001145a-\U0001145b\U0001145d\U00011660-\U0001166c\U000116b9\U0001183b"
+    "\U00011944-\U00011946\U000119e2\U00011a3f-\U00011a46\U00011a9a-\U00011a9c\U00011a9e-\U00011aa2"
+    "\U00011b00-\U00011b09\U00011be1\U00011c41-\U00011c45\U00011c70-\U00011c71\U00011ef7-\U00011ef8"
+    "\U00011f43-\U00011f4f\U00011fff\U00012ff1-\U00012ff2\U00016d6d-\U00016d6f\U00016e97-\U00016e9a\U00016fe2"
+    "\U0001e5ff\U0001e95e-\U0001e95f"
+    "]]"
+)
 
 #: The fields of a tokenizer.json.
 TOP_LEVEL = (
@@ -95,7 +110,8 @@ def read(data: bytes, where: str) -> TokenizerSpec:
     UnsupportedError
         It asks for a component that jittok does not have.
     """
-    return from_json(parse_json(data, where))
+    with paused_collection():
+        return from_json(parse_json(data, where))
 
 
 def from_json(root: Node) -> TokenizerSpec:
@@ -113,7 +129,7 @@ def from_json(root: Node) -> TokenizerSpec:
     known_ids = set(model.vocab.values())
     known_ids.update(token.id for token in added_tokens)
     decoder = root.optional("decoder")
-    decoders = _flatten(decoder, "decoder", _DECODERS, "decoders")
+    decoders: tuple[Decoder, ...] = _flatten(decoder, "decoder", _DECODERS, "decoders")
     if decoder is not None and not decoders:
         # An empty Sequence joins the tokens without a blank; no decoder at all joins them with one.
         decoders = (DecodeFuse(),)
@@ -148,11 +164,14 @@ def _model(node: Node) -> BPEModel:
                 f"{dropout.place}: BPE dropout stored in the file makes encoding random, which jittok does "
                 "not do; set it to null"
             )
-    vocab = read_vocab(node.child("vocab"))
+    vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
+    merges = read_merges(node.child("merges"), vocab, prefix or "")
+    if merges and len(set(vocab.values())) != len(vocab):
+        raise repeated_id(node.child("vocab"))
     return BPEModel(
         vocab=vocab,
-        merges=read_merges(node.child("merges"), vocab, prefix or ""),
+        merges=merges,
         unk_token=_optional_string(node, "unk_token"),  # may be absent from the vocabulary: an error when met
         fuse_unk=_optional_flag(node, "fuse_unk"),
         byte_fallback=_optional_flag(node, "byte_fallback"),
@@ -183,22 +202,36 @@ def _optional_flag(node: Node, key: str) -> bool:
     return False if child is None else child.boolean()
 
 
-def read_vocab(node: Node) -> dict[str, int]:
-    """Check a mapping from token to id: not empty, ids unique and below `MAX_TOKEN_ID`, holes allowed."""
+def read_vocab(node: Node, *, lenient: bool = False) -> dict[str, int]:
+    """Check a mapping from token to id: not empty, ids unique and below `MAX_TOKEN_ID`, holes allowed.
+
+    The reference takes an empty vocabulary, with which every text has no ids, and two tokens of one id, of
+    which it decodes to either. `lenient` lets both pass.
+    """
     vocab = node.mapping()
     if not vocab:
+        if lenient:
+            return vocab
         raise node.error("the vocabulary is empty; expected an object of token: id")
     ids = vocab.values()
     if set(map(type, ids)) != {int} or min(ids) < 0 or max(ids) >= MAX_TOKEN_ID:
         for token in vocab:
             node.child(token).integer(limit=MAX_TOKEN_ID)
-    if len(set(ids)) != len(vocab):
-        first: dict[int, str] = {}
-        for token, token_id in vocab.items():
-            if token_id in first:
-                raise node.error(f"the tokens {first[token_id]!r} and {token!r} have the same id, {token_id}")
-            first[token_id] = token
+    if not lenient and len(set(ids)) != len(vocab):
+        raise repeated_id(node)
     return vocab
+
+
+def repeated_id(node: Node) -> FormatError:
+    """Make an error that names two tokens of one id, which make merges ambiguous."""
+    first: dict[int, str] = {}
+    for token, token_id in node.value.items():
+        if token_id in first:
+            return node.error(
+                f"the tokens {first[token_id]!r} and {token!r} have the same id, {token_id}; expected unique ids"
+            )
+        first[token_id] = token
+    raise AssertionError("no repeated id")  # the caller found one
 
 
 def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tuple[str, str], ...]:
@@ -272,8 +305,8 @@ def check_merges(
         raise make_error(
             index, f"the result of merging {left[index]!r} and {right[index]!r} is not in the vocabulary"
         )
-    ranks = {pair: rank for rank, pair in enumerate(pairs)}
-    if len(ranks) != len(pairs):
+    if len(set(results)) != len(results):  # else no pair can come twice
+        ranks = {pair: rank for rank, pair in enumerate(pairs)}
         return tuple(sorted(ranks, key=ranks.__getitem__))
     return tuple(pairs)
 
@@ -373,7 +406,7 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
 def _flatten(
     node: Node | None,
     role: str,
-    readers: Mapping[str, Callable[[Node], Step]],
+    readers: Mapping[str, Callable[[Node], Step | tuple[Step, ...]]],
     members: str,
     depth: int = 0,
 ) -> tuple[Step, ...]:
@@ -392,7 +425,8 @@ def _flatten(
         raise UnsupportedError(
             f"{node.place}: the {role} {kind} is not supported; supported are Sequence, {', '.join(readers)}"
         )
-    return (readers[kind](node),)
+    steps_of_one = readers[kind](node)
+    return steps_of_one if isinstance(steps_of_one, tuple) else (steps_of_one,)
 
 
 def _type_of(node: Node, role: str) -> str:
@@ -452,13 +486,22 @@ def _metaspace(node: Node) -> Metaspace:
     return Metaspace(replacement, scheme, True if split is None else split.boolean())  # type: ignore[arg-type]
 
 
-_PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer]] = {
+def _punctuation(node: Node) -> Split:
+    behavior = "Isolated"
+    if "behavior" in node.mapping():
+        behavior = node.child("behavior").one_of(*_BEHAVIORS)
+    return Split(PUNCTUATION_PATTERN, _BEHAVIORS[behavior], dialect="rust")
+
+
+_PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer | tuple[PreTokenizer, ...]]] = {
     "ByteLevel": _byte_level,
     "Split": _split,
     "Digits": lambda node: Digits(node.child("individual_digits").boolean()),
     "Metaspace": _metaspace,
     "Whitespace": lambda node: WHITESPACE,
     "WhitespaceSplit": lambda node: WHITESPACE_SPLIT,
+    "Punctuation": _punctuation,
+    "BertPreTokenizer": lambda node: (WHITESPACE_SPLIT, Split(PUNCTUATION_PATTERN, dialect="rust")),
     "CharDelimiterSplit": lambda node: Split(node.child("delimiter").character(), "removed", is_regex=False),
 }
 
@@ -747,6 +790,8 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
         return {"type": "Whitespace"}
     if step == WHITESPACE_SPLIT:
         return {"type": "WhitespaceSplit"}
+    if step.is_regex and step.pattern == PUNCTUATION_PATTERN and not step.invert:
+        return {"type": "Punctuation", "behavior": _BEHAVIOR_NAMES[step.behavior]}
     if step.is_regex and step.dialect != "oniguruma":
         raise UnsupportedError(
             f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}"

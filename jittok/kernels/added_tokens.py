@@ -181,11 +181,11 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
                     touched = False
                     if start > begin:
                         codepoint, _ = codepoint_at(data, start_before(data, start), end)
-                        page = int(tables.word_page_of[codepoint >> 7])
+                        page = np.int64(tables.word_page_of[codepoint >> 7])
                         touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
                     if stop < end and not touched:
                         codepoint, _ = codepoint_at(data, stop, end)
-                        page = int(tables.word_page_of[codepoint >> 7])
+                        page = np.int64(tables.word_page_of[codepoint >> 7])
                         touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
                     if touched:
                         continue
@@ -257,7 +257,7 @@ def build_automaton(order, indptr, data, child_start, labels, fallback, longest,
         label = -1
         for i in range(n_active):
             string = current[0, i]
-            byte = int(data[indptr[string] + depth])
+            byte = np.int64(data[indptr[string] + depth])
             state = current[1, i]
             if state != parent or byte != label:
                 while closed < state:

@@ -40,6 +40,8 @@ CLASS_SHIFT = 21
 CLASS_MASK = 0xFF
 #: Bit of a packed codepoint that is not the first of its expansion.
 ADDED = 1 << 29
+#: Bit of a packed codepoint that may compose with what stands before it.
+SECOND = 1 << 30
 
 #: Runs of combining marks up to this length are sorted by insertion, longer ones by counting.
 SHORT_RUN = 32
@@ -97,18 +99,17 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
         starter = -1  # the last codepoint of combining class 0
         last_class = 0
         while position < end and not changes:
-            if not ascii_changes and int(data[position]) < 0x80:
-                if position + 64 <= end:
-                    skip = trailing_zeros(low_bits(data, position, 7))
+            if not ascii_changes and np.int64(data[position]) < 0x80:
+                if position + 64 <= data.shape[0]:  # may look beyond the segment
+                    position = min(end, position + trailing_zeros(low_bits(data, position, 7)))
                 else:
-                    skip = 1
-                position += skip
-                starter = int(data[position - 1])
+                    position += 1
+                starter = np.int64(data[position - 1])
                 last_class = 0
                 continue
             codepoint, width = codepoint_at(data, position, end)
             position += width
-            page = int(suspicion.page_of[codepoint >> 7])
+            page = np.int64(suspicion.page_of[codepoint >> 7])
             kind = suspicion.class_of[(page << 7) | (codepoint & 127)]
             if kind == SUSPICION_NONE:
                 starter = codepoint
@@ -117,14 +118,14 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
             if kind == SUSPICION_CHANGES:
                 changes = True
                 break
-            page = int(forms.page_of[codepoint >> 7])
-            number = int(forms.class_of[(page << 7) | (codepoint & 127)])
-            combining = int(forms.combining[number])
+            page = np.int64(forms.page_of[codepoint >> 7])
+            number = np.int64(forms.class_of[(page << 7) | (codepoint & 127)])
+            combining = np.int64(forms.combining[number])
             if combining and combining < last_class:
                 changes = True  # not in canonical order
             elif composes and starter >= 0 and forms.flags[number] & SUBSTITUTION_SECOND:
-                page = int(forms.page_of[starter >> 7])
-                before = int(forms.class_of[(page << 7) | (starter & 127)])
+                page = np.int64(forms.page_of[starter >> 7])
+                before = np.int64(forms.class_of[(page << 7) | (starter & 127)])
                 if forms.flags[before] & SUBSTITUTION_EXPANDS or 0xAC00 <= starter < 0xD7A4:
                     changes = True  # its parts may compose in another way
                 elif 0x1100 <= starter < 0x1113 and 0x1161 <= codepoint < 0x1176:
@@ -172,7 +173,7 @@ def decode_segments(data, starts, ends, out):
         end = ends[segment]
         first = count
         while position < end:
-            lead = int(data[position])
+            lead = np.int64(data[position])
             if lead < 0x80:
                 out.codepoints[count] = lead
                 position += 1
@@ -210,7 +211,7 @@ def encode_text(text, data, starts, ends):
     for segment in range(starts.shape[0]):
         starts[segment] = position
         for i in range(text.indptr[segment], text.indptr[segment + 1]):
-            codepoint = int(text.codepoints[i])
+            codepoint = np.int64(text.codepoints[i])
             if codepoint < 0x80:
                 data[position] = codepoint
                 position += 1
@@ -236,17 +237,12 @@ def encode_text(text, data, starts, ends):
 @helper
 def _sort_marks(packed, first, last, scratch, counts):
     """Sort the packed codepoints [first, last) by combining class, stably, in linear time."""
-    ordered = True
-    for i in range(first + 1, last):
-        ordered &= ((int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK) >= ((int(packed[i - 1]) >> CLASS_SHIFT) & CLASS_MASK)
-    if ordered:
-        return
     if last - first <= SHORT_RUN:
         for i in range(first + 1, last):
             value = packed[i]
-            key = (int(value) >> CLASS_SHIFT) & CLASS_MASK
+            key = (np.int64(value) >> CLASS_SHIFT) & CLASS_MASK
             j = i
-            while j > first and ((int(packed[j - 1]) >> CLASS_SHIFT) & CLASS_MASK) > key:
+            while j > first and ((np.int64(packed[j - 1]) >> CLASS_SHIFT) & CLASS_MASK) > key:
                 packed[j] = packed[j - 1]
                 j -= 1
             packed[j] = value
@@ -254,14 +250,14 @@ def _sort_marks(packed, first, last, scratch, counts):
     for key in range(256):
         counts[key] = 0
     for i in range(first, last):
-        counts[(int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK] += 1
+        counts[(np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK] += 1
     place = 0
     for key in range(256):
         size = counts[key]
         counts[key] = place
         place += size
     for i in range(first, last):
-        key = (int(packed[i]) >> CLASS_SHIFT) & CLASS_MASK
+        key = (np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK
         scratch[counts[key]] = packed[i]
         counts[key] += 1
     for i in range(first, last):
@@ -269,62 +265,58 @@ def _sort_marks(packed, first, last, scratch, counts):
 
 
 @helper
-def _compose(tables, first, second):
-    """The codepoint that two neighbours compose to, or -1."""
-    if 0x1100 <= first < 0x1113 and 0x1161 <= second < 0x1176:
-        return 0xAC00 + ((first - 0x1100) * 21 + (second - 0x1161)) * 28
-    if 0xAC00 <= first < 0xD7A4 and 0x11A8 <= second < 0x11C3 and (first - 0xAC00) % 28 == 0:
-        return first + (second - 0x11A7)
-    key = (first << 21) | second
-    low = 0
-    high = tables.pairs.shape[0]
-    while low < high:
-        half = (low + high) >> 1
-        if tables.pairs[half] < key:
-            low = half + 1
-        else:
-            high = half
-    if low < tables.pairs.shape[0] and tables.pairs[low] == key:
-        return int(tables.composed[low])
-    return -1
-
-
-@helper
-def _compose_segment(tables, out, first, last, aligned):
+def _compose(pairs, composed, codepoints, source_start, source_end, first, last):
     """Compose the packed, ordered codepoints [first, last) in place; returns the new end."""
+    aligned = source_start.shape[0] > 0
     written = first
     starter = -1  # where the codepoint is that others may compose with
     last_class = 0  # of what stands between it and the present one; 0: nothing
     grown = False  # the starter's source reaches further than that of a mark after it
     for i in range(first, last):
-        packed = int(out.codepoints[i])
+        packed = np.int64(codepoints[i])
         codepoint = packed & CODEPOINT_MASK
         combining = (packed >> CLASS_SHIFT) & CLASS_MASK
-        if codepoint >= 0x300 and starter >= 0 and last_class < max(combining, 1):
-            page = int(tables.page_of[codepoint >> 7])
-            if tables.flags[int(tables.class_of[(page << 7) | (codepoint & 127)])] & SUBSTITUTION_SECOND:
-                composed = _compose(tables, int(out.codepoints[starter]), codepoint)
-                if composed >= 0:
-                    out.codepoints[starter] = composed
-                    if aligned:
-                        grown = grown or written > starter + 1
-                        out.source_end[starter] = max(out.source_end[starter], out.source_end[i])
-                    continue
+        if packed & SECOND and starter >= 0 and last_class < max(combining, 1):
+            before = np.int64(codepoints[starter])
+            result = -1
+            if 0x1100 <= before < 0x1113 and 0x1161 <= codepoint < 0x1176:
+                result = 0xAC00 + ((before - 0x1100) * 21 + (codepoint - 0x1161)) * 28
+            elif 0xAC00 <= before < 0xD7A4 and 0x11A8 <= codepoint < 0x11C3:
+                if (before - 0xAC00) % 28 == 0:
+                    result = before + (codepoint - 0x11A7)
+            else:
+                key = (before << 21) | codepoint
+                low = 0
+                high = pairs.shape[0]
+                while low < high:
+                    half = (low + high) >> 1
+                    if pairs[half] < key:
+                        low = half + 1
+                    else:
+                        high = half
+                if low < pairs.shape[0] and pairs[low] == key:
+                    result = np.int64(composed[low])
+            if result >= 0:
+                codepoints[starter] = result
+                if aligned:
+                    grown = grown or written > starter + 1
+                    source_end[starter] = max(source_end[starter], source_end[i])
+                continue
         if combining == 0:
             if grown:
                 for k in range(starter + 1, written):
-                    out.source_end[k] = max(out.source_end[k], out.source_end[starter])
+                    source_end[k] = max(source_end[k], source_end[starter])
                 grown = False
             starter = written
         last_class = combining
-        out.codepoints[written] = codepoint
+        codepoints[written] = codepoint
         if aligned:
-            out.source_start[written] = out.source_start[i]
-            out.source_end[written] = out.source_end[i]
+            source_start[written] = source_start[i]
+            source_end[written] = source_end[i]
         written += 1
     if grown:
         for k in range(starter + 1, written):
-            out.source_end[k] = max(out.source_end[k], out.source_end[starter])
+            source_end[k] = max(source_end[k], source_end[starter])
     return written
 
 
@@ -348,8 +340,8 @@ def substitute(tables, text, out, scratch, counts):
 
     Notes
     -----
-    Source: Unicode Standard Annex 15; tables of Unicode 9.0. Where codepoints are taken apart or change
-    places, the k-th that stands for a new source is given the k-th source, as tokenizers does. A composed
+    Source: Unicode Standard Annex 15, with tables of Unicode 9.0. Where codepoints are taken apart or change
+    places, the k-th that stands for a new source is given the k-th source, as in tokenizers. A composed
     codepoint comes from all of its parts, which tokenizers gets wrong.
     """
     aligned = text.source_start.shape[0] > 0
@@ -360,65 +352,114 @@ def substitute(tables, text, out, scratch, counts):
     written = 0
     out.indptr[0] = 0
     for segment in range(text.indptr.shape[0] - 1):
-        first = written
-        run = first  # where the present run of combining marks begins
-        marks = False
-        for i in range(text.indptr[segment], text.indptr[segment + 1]):
-            if written + 3 > capacity:
-                return -(2 * capacity + 64)
-            codepoint = int(text.codepoints[i])
-            page = int(tables.page_of[codepoint >> 7])
-            number = int(tables.class_of[(page << 7) | (codepoint & 127)])
+        first = text.indptr[segment]
+        last = text.indptr[segment + 1]
+        packed_first = -1  # the first codepoint that is packed
+        run = written  # where the present run of combining marks begins
+        run_source = first  # what its first codepoint with a new source comes from
+        last_class = 0
+        ordered = True
+        i = first - 1
+        while i < last:
+            i += 1
+            if last_class == 0:  # copy what stays as it is
+                while i < last and written + 3 <= capacity:
+                    codepoint = np.int64(text.codepoints[i])
+                    page = np.int64(tables.page_of[codepoint >> 7])
+                    number = np.int64(tables.class_of[(page << 7) | (codepoint & 127)])
+                    if number != 0 or (hangul and 0xAC00 <= codepoint < 0xD7A4):
+                        break
+                    out.codepoints[written] = codepoint
+                    if aligned:
+                        out.source_start[written] = text.source_start[i]
+                        out.source_end[written] = text.source_end[i]
+                    written += 1
+                    i += 1
             begin = written
-            if number == 0:
-                if hangul and 0xAC00 <= codepoint < 0xD7A4:
+            number = 0
+            if i < last:
+                if written + 3 > capacity:
+                    return -(2 * capacity + 64)
+                codepoint = np.int64(text.codepoints[i])
+                page = np.int64(tables.page_of[codepoint >> 7])
+                number = np.int64(tables.class_of[(page << 7) | (codepoint & 127)])
+                if number == 0 and hangul and 0xAC00 <= codepoint < 0xD7A4:
                     syllable = codepoint - 0xAC00
                     out.codepoints[written] = 0x1100 + syllable // 588
-                    out.codepoints[written + 1] = (0x1161 + syllable % 588 // 28) | ADDED
+                    out.codepoints[written + 1] = (0x1161 + syllable % 588 // 28) | ADDED | SECOND
                     written += 2
                     if syllable % 28:
-                        out.codepoints[written] = (0x11A7 + syllable % 28) | ADDED
+                        out.codepoints[written] = (0x11A7 + syllable % 28) | ADDED | SECOND
                         written += 1
-                else:
+                    if packed_first < 0:
+                        packed_first = begin
+                elif number == 0:
                     out.codepoints[written] = codepoint
                     written += 1
-            elif tables.flags[number] & SUBSTITUTION_EXPANDS:
-                lower = tables.expansion_indptr[number]
-                upper = tables.expansion_indptr[number + 1]
-                if written + upper - lower > capacity:
-                    return -(2 * capacity + 64)
-                for k in range(lower, upper):
-                    out.codepoints[written] = int(tables.expansion[k]) | (ADDED if k > lower else 0)
-                    written += 1
-            else:
-                out.codepoints[written] = codepoint | (int(tables.combining[number]) << CLASS_SHIFT)
-                written += 1
-            if reorders:
-                for k in range(begin, written):
-                    if (int(out.codepoints[k]) >> CLASS_SHIFT) & CLASS_MASK:
-                        marks = True
-                    else:
-                        if marks:
-                            _sort_marks(out.codepoints, run, k, scratch, counts)
-                            marks = False
-                        run = k + 1
-        if marks:
-            _sort_marks(out.codepoints, run, written, scratch, counts)
-        if aligned:
-            source = text.indptr[segment]
-            for k in range(first, written):
-                if int(out.codepoints[k]) & ADDED:
-                    out.source_start[k] = text.source_start[source - 1]
-                    out.source_end[k] = text.source_end[source - 1]
                 else:
-                    out.source_start[k] = text.source_start[source]
-                    out.source_end[k] = text.source_end[source]
-                    source += 1
-        if composes:
-            written = _compose_segment(tables, out, first, written, aligned)
-        else:
-            for k in range(first, written):
-                out.codepoints[k] = int(out.codepoints[k]) & CODEPOINT_MASK
+                    if packed_first < 0:
+                        packed_first = begin
+                    if tables.flags[number] & SUBSTITUTION_EXPANDS:
+                        lower = np.int64(tables.expansion_indptr[number])
+                        upper = np.int64(tables.expansion_indptr[number + 1])
+                        if written + upper - lower > capacity:
+                            return -(2 * capacity + 64)
+                        for k in range(lower, upper):
+                            out.codepoints[written] = np.int64(tables.expansion[k]) | (ADDED if k > lower else 0)
+                            written += 1
+                    else:
+                        packed = codepoint | (np.int64(tables.combining[number]) << CLASS_SHIFT)
+                        if tables.flags[number] & SUBSTITUTION_SECOND:
+                            packed |= SECOND
+                        out.codepoints[written] = packed
+                        written += 1
+                if aligned:
+                    for k in range(begin, written):
+                        out.source_start[k] = text.source_start[i]
+                        out.source_end[k] = text.source_end[i]
+                if not reorders or (number == 0 and last_class == 0):
+                    continue
+            # Close runs of combining marks; the end of the segment closes the last one.
+            for k in range(begin, written if i < last else written + 1):
+                combining = 0
+                if k < written:
+                    combining = (np.int64(out.codepoints[k]) >> CLASS_SHIFT) & CLASS_MASK
+                if combining == 0:
+                    if not ordered:
+                        _sort_marks(out.codepoints, run, k, scratch, counts)
+                        if aligned:
+                            source = run_source
+                            for m in range(run, k):
+                                if np.int64(out.codepoints[m]) & ADDED:
+                                    out.source_start[m] = text.source_start[source - 1]
+                                    out.source_end[m] = text.source_end[source - 1]
+                                else:
+                                    out.source_start[m] = text.source_start[source]
+                                    out.source_end[m] = text.source_end[source]
+                                    source += 1
+                        ordered = True
+                elif last_class == 0:
+                    run = k
+                    run_source = i + 1 if k > begin else i
+                elif combining < last_class:
+                    ordered = False
+                last_class = combining
+        if packed_first >= 0:
+            # What stands before the first packed codepoint may compose with it.
+            packed_first = max(packed_first - 1, out.indptr[segment])
+            if composes:
+                written = _compose(
+                    tables.pairs,
+                    tables.composed,
+                    out.codepoints,
+                    out.source_start,
+                    out.source_end,
+                    packed_first,
+                    written,
+                )
+            else:
+                for k in range(packed_first, written):
+                    out.codepoints[k] = np.int64(out.codepoints[k]) & CODEPOINT_MASK
         out.indptr[segment + 1] = written
     return written
 
@@ -456,6 +497,17 @@ def replace_literal(pattern, failure, content, text, out):
         first = text.indptr[segment]
         last = text.indptr[segment + 1]
         matched = 0
+        if length == 1 and size == 1 and written + last - first <= capacity:
+            for i in range(first, last):
+                codepoint = text.codepoints[i]
+                out.codepoints[written + i - first] = content[0] if codepoint == pattern[0] else codepoint
+            if aligned:
+                for i in range(first, last):
+                    out.source_start[written + i - first] = text.source_start[i]
+                    out.source_end[written + i - first] = text.source_end[i]
+            written += last - first
+            out.indptr[segment + 1] = written
+            continue
         for i in range(first, last + 1):
             if written + size + 1 > capacity:
                 return -(2 * capacity + size + 64)
@@ -476,8 +528,10 @@ def replace_literal(pattern, failure, content, text, out):
             written += 1
             if length == 0:
                 continue
+            if matched == 0 and text.codepoints[i] != pattern[0]:
+                continue
             while matched > 0 and pattern[matched] != text.codepoints[i]:
-                matched = failure[matched - 1]
+                matched = np.int64(failure[matched - 1])
             if pattern[matched] == text.codepoints[i]:
                 matched += 1
             if matched == length:
@@ -534,11 +588,11 @@ def replace_matches(automaton, content, text, out):
             i = position
             while True:
                 if i < last:
-                    codepoint = int(text.codepoints[i])
-                    number = int(class_of[(int(page_of[codepoint >> 7]) << 7) | (codepoint & 127)])
+                    codepoint = np.int64(text.codepoints[i])
+                    number = np.int64(class_of[(np.int64(page_of[codepoint >> 7]) << 7) | (codepoint & 127)])
                 else:
                     number = automaton.end_class
-                entry = int(automaton.transitions[state + number])
+                entry = np.int64(automaton.transitions[state + number])
                 if entry & 1:
                     best = i
                 state = entry >> 1
@@ -597,14 +651,14 @@ def edit_ends(strip_left, strip_right, prefix, unless, at_start, text, out):
         first = text.indptr[segment]
         last = text.indptr[segment + 1]
         if strip_left:
-            while first < last and is_space(int(text.codepoints[first])):
+            while first < last and is_space(np.int64(text.codepoints[first])):
                 first += 1
         if strip_right:
-            while first < last and is_space(int(text.codepoints[last - 1])):
+            while first < last and is_space(np.int64(text.codepoints[last - 1])):
                 last -= 1
         if written + size + last - first > capacity:
             return -(2 * capacity + size + last - first)
-        if first < last and at_start[segment] and int(text.codepoints[first]) != unless:
+        if first < last and at_start[segment] and np.int64(text.codepoints[first]) != unless:
             for k in range(size):
                 out.codepoints[written] = prefix[k]
                 if aligned:

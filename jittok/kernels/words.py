@@ -386,6 +386,20 @@ def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written:
 
 
 @helper
+def write_word_numbers(first: int, end: int, number: int, scratch: Any, out_word: Any, written: int) -> int:
+    """Write the number of its pre-token for every id of pre-tokens [first, end); returns the next number."""
+    for k in range(first, end):
+        count = np.int64(scratch.key_low[k] >> COUNT_SHIFT)
+        if count == IN_ARENA:
+            count = np.int64(scratch.key_high[k] >> ARENA_SHIFT)
+        for i in range(count):
+            out_word[written + i] = number
+        written += count
+        number += 1
+    return number
+
+
+@helper
 def write_details(
     merges: Any, chunk: Any, scratch: Any, out: Any, out_end: Any, out_word: Any, out_length: Any, written: int
 ) -> int:
@@ -513,7 +527,7 @@ def encode_segments(
                 if first_segment + 1 < last:
                     state[POSITION] = starts[first_segment + 1]
             continue
-        if out_word.size > 0 or out_length.size > 0:
+        if out_length.size > 0:
             written = write_details(merges, chunk, scratch, out, out_end, out_word, out_length, written)
             continue
         make_keys(chunk, scratch, cache.slots)
@@ -523,6 +537,10 @@ def encode_segments(
         word_first = np.int64(0)
         for piece in range(state[PIECES]):
             word_end = np.int64(chunk.piece_end_word[piece])
+            if out_word.size > 0:
+                number = write_word_numbers(word_first, word_end, state[WORD_NUMBER], scratch, out_word, written)
+                ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
+                state[WORD_NUMBER] = 0 if ends_segment else number
             written = write_ids(word_first, word_end, cache, scratch, out, written)
             word_first = word_end + 1
             out_end[chunk.piece_segment[piece]] = written

@@ -68,7 +68,8 @@ def _select(kind: str, numbers: list[int]) -> Intervals:
     boundaries = starts[changes]
     if inside[-1]:
         boundaries = np.append(boundaries, intervals.END)
-    return boundaries.astype(np.int32)
+    result: Intervals = boundaries.astype(np.int32)
+    return result
 
 
 def general_category(name: str) -> Intervals | None:

@@ -49,7 +49,8 @@ def _combine(left: Intervals, right: Intervals, operation: np.ufunc) -> Interval
     boundaries = np.union1d(left, right)
     inside = operation(contains(left, boundaries), contains(right, boundaries))
     changes = inside != np.concatenate(([False], inside[:-1]))
-    return boundaries[changes].astype(np.int32)
+    result: Intervals = boundaries[changes].astype(np.int32)
+    return result
 
 
 def union(left: Intervals, right: Intervals) -> Intervals:

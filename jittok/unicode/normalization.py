@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.tables import CodepointClasses
+from jittok.unicode import classes
 
 
 @cache
@@ -49,6 +50,10 @@ def fold_pages(values: NDArray[Any]) -> tuple[NDArray[np.uint16], NDArray[Any]]:
 def load_word_classes() -> CodepointClasses:
     """Class 1 for the word characters of Unicode 16.0, as the Rust regex library has them, else 0."""
     values = np.zeros(0x110000, dtype=np.uint8)
-    for begin, end in load_normalization()["word_ranges"].tolist():
-        values[begin:end] = 1
+    parts = [classes.binary_property(name) for name in ("alphabetic", "joincontrol")]
+    parts += [classes.general_category(name) for name in ("M", "Nd", "Pc")]
+    for part in parts:
+        assert part is not None  # all five are in the data
+        for begin, end in part.reshape(-1, 2).tolist():
+            values[begin:end] = 1
     return CodepointClasses(*fold_pages(values))

@@ -1,0 +1,172 @@
+"""Checks of tables that come from a file: after them no kernel reads outside an array, and every loop ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.build.hash_tables import EMPTY
+from jittok.build.split_windows import LEFT_BITS, RIGHT_BITS
+from jittok.errors import FormatError
+from jittok.tables import (
+    MERGE_BYTE_FALLBACK,
+    MERGE_DIRECT,
+    MERGE_NUMBERS,
+    MERGE_RANKED,
+    MERGE_UNIT,
+    MERGE_UNKNOWN,
+    MERGE_VARIANTS,
+    MergeTables,
+    SplitTables,
+    VocabularyTables,
+)
+
+_PAGES = 0x110000 >> 7
+_NO_MERGE = (1 << 24) - 1
+
+
+class _Checker:
+    """Raises a FormatError that names the array when a condition does not hold."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def __call__(self, condition: Any, name: str, expected: str) -> None:
+        if not condition:
+            raise FormatError(f"{self.where}: {name} is not valid: expected {expected}; the file is damaged")
+
+    def arrays(self, tables: Any, dtypes: dict[str, Any]) -> None:
+        """One dimension and the dtype that kernels are compiled for."""
+        for name, dtype in dtypes.items():
+            array = getattr(tables, name)
+            self(array.ndim == 1 and array.dtype == dtype, name, f"a flat array of {np.dtype(dtype)}")
+
+    def indptr(self, indptr: NDArray[np.int64], last: int, name: str) -> None:
+        """Row pointers that begin at 0, never fall and end within `last`."""
+        self(len(indptr) >= 1 and indptr[0] == 0, name, "a first value of 0")
+        self((indptr[1:] >= indptr[:-1]).all(), name, "values that never fall")
+        self(indptr[-1] <= last, name, f"a last value of at most {last}")
+
+    def power_of_two(self, array: NDArray[Any], name: str) -> None:
+        self(len(array) >= 8 and len(array) & (len(array) - 1) == 0, name, "a length that is a power of two")
+
+    def below(self, array: NDArray[Any], limit: int, name: str) -> None:
+        if len(array):
+            self(int(array.max()) < limit and int(array.min()) >= 0, name, f"values from 0 to {limit - 1}")
+
+
+def check_split(tables: SplitTables, where: str) -> None:
+    """Check that a split kernel can trust `tables`.
+
+    Raises
+    ------
+    FormatError
+        Naming the array.
+    """
+    check = _Checker(where)
+    check.arrays(
+        tables,
+        {
+            "page_of": np.uint16, "class_of": np.uint8, "transitions": np.uint32, "ascii_fields": np.uint32,
+            "class_fields": np.uint32, "masks": np.uint32, "left_row": np.uint16, "decision": np.uint8,
+            "numbers": np.int64,
+        },
+    )  # fmt: skip
+    check(len(tables.numbers) == 2, "numbers", "two values")
+    start, end_class = (int(n) for n in tables.numbers)
+    n_pages, rest = divmod(len(tables.class_of), 128)
+    check(len(tables.page_of) == _PAGES and tables.page_of[0] == 0, "page_of", f"{_PAGES} pages, the first of them 0")
+    check(rest == 0 and n_pages > 0, "class_of", "whole pages")
+    check.below(tables.page_of, n_pages, "page_of")
+    check(0 < end_class < 255, "numbers", "an end class from 1 to 254")
+    check.below(tables.class_of, end_class, "class_of")
+    row = 1 << int(end_class).bit_length()
+    check(len(tables.transitions) >= 2 * row and len(tables.transitions) % row == 0, "transitions", f"rows of {row}")
+    following = tables.transitions >> 1
+    check((following % row == 0).all(), "transitions", "next states that begin a row")
+    check.below(following, len(tables.transitions), "transitions")
+    check((following.reshape(-1, row)[:, end_class] == 0).all(), "transitions", "no way on after the end of the text")
+    check(start % row == 0 and 0 < start < len(tables.transitions), "numbers", "a start state")
+    check(len(tables.ascii_fields) == 128 and len(tables.class_fields) == 256, "fields", "128 and 256 values")
+    check((tables.class_fields >> 24 == np.arange(256)).all(), "class_fields", "the class in bits 24-31")
+    check(
+        (tables.ascii_fields == tables.class_fields[tables.class_of[:128]]).all(), "ascii_fields", "the fields of the class"
+    )
+    check(len(tables.masks) == 5, "masks", "five values")
+    masks = [int(mask) for mask in tables.masks]
+    left, right = masks[0] | masks[1] | masks[2], masks[3] | masks[4]
+    check(left < 1 << LEFT_BITS, "masks", f"left places within {LEFT_BITS} bits")
+    check(right >> LEFT_BITS << LEFT_BITS == right and right >> LEFT_BITS < 1 << RIGHT_BITS, "masks", "right places above")
+    check(left < len(tables.left_row), "left_row", f"more than {left} rows")
+    highest = int((tables.left_row | np.uint16(right >> LEFT_BITS)).max())
+    check(highest < len(tables.decision), "decision", f"more than {highest} entries")
+
+
+def check_merges(tables: MergeTables, where: str) -> None:
+    """Check that a merge kernel can trust `tables`; see :func:`check_split`."""
+    check = _Checker(f"{where}: merges")
+    check.arrays(
+        tables,
+        {
+            "pair_slots": np.uint64, "byte_pair": np.int32, "merge_result": np.int32, "symbol_token": np.int32,
+            "unit_slots": np.uint64, "fallback_symbol": np.int32, "direct_slots": np.uint64, "token_bytes": np.uint8,
+            "token_indptr": np.int64, "reachable": np.uint8, "crossed": np.uint64, "numbers": np.int64,
+        },
+    )  # fmt: skip
+    check(len(tables.numbers) == MERGE_NUMBERS, "numbers", f"{MERGE_NUMBERS} values")
+    n_tokens = len(tables.token_indptr) - 1
+    n_symbols, n_merges = len(tables.symbol_token), len(tables.merge_result)
+    check.indptr(tables.token_indptr, len(tables.token_bytes) - 64, "token_indptr")
+    check(n_symbols < 1 << 20, "symbol_token", "fewer than 2**20 symbols")
+    check(n_merges < _NO_MERGE, "merge_result", "fewer merges")
+    check.below(tables.symbol_token, n_tokens, "symbol_token")
+    check.below(tables.merge_result, n_symbols, "merge_result")
+    check(len(tables.reachable) == n_tokens, "reachable", "a value for each token")
+    for name in ("pair_slots", "unit_slots", "direct_slots"):
+        check.power_of_two(getattr(tables, name), name)
+    pairs = tables.pair_slots[tables.pair_slots != EMPTY]
+    if len(pairs):
+        check(int((pairs & np.uint64(_NO_MERGE)).max()) < n_merges, "pair_slots", "numbers of merges")
+    units = tables.unit_slots[tables.unit_slots != EMPTY]
+    check(len(units) < len(tables.unit_slots), "unit_slots", "an empty slot")
+    if len(units):
+        check(int((units & np.uint64(0xFFFFFFFF)).max()) < n_symbols, "unit_slots", "numbers of symbols")
+    direct = tables.direct_slots[tables.direct_slots != EMPTY]
+    check(len(direct) < len(tables.direct_slots), "direct_slots", "an empty slot")
+    if len(direct):
+        check(int((direct & np.uint64(0xFFFFFFFF)).max()) < n_tokens, "direct_slots", "ids of tokens")
+    check(len(tables.fallback_symbol) == 256, "fallback_symbol", "256 values")
+    check(int(tables.fallback_symbol.max()) < n_symbols, "fallback_symbol", "numbers of symbols")
+    numbers = [int(n) for n in tables.numbers]
+    check(numbers[MERGE_RANKED] in (0, 1) and numbers[MERGE_UNIT] in (0, 1), "numbers", "flags of 0 or 1")
+    check(-1 <= numbers[MERGE_UNKNOWN] < n_symbols, "numbers", "an unknown token")
+    check(0 <= numbers[MERGE_VARIANTS] <= 3, "numbers", "variants from 0 to 3")
+    check(numbers[MERGE_BYTE_FALLBACK] in (0, 1) and numbers[MERGE_DIRECT] >= 0, "numbers", "flags of 0 or 1")
+    if numbers[MERGE_RANKED]:
+        check(n_symbols == 256 + n_merges, "symbol_token", "the bytes and one symbol for each merge")
+        check((tables.merge_result == np.arange(256, n_symbols)).all(), "merge_result", "one symbol for each merge, in order")
+        check(len(tables.byte_pair) == 1 << 16, "byte_pair", "65536 values")
+        known = tables.byte_pair[tables.byte_pair != _NO_MERGE]
+        check.below(known, n_merges, "byte_pair")
+
+
+def check_vocabulary(tables: VocabularyTables, where: str) -> None:
+    """Check the look-up tables of tokens; see :func:`check_split`."""
+    check = _Checker(f"{where}: vocabulary")
+    check.arrays(
+        tables,
+        {
+            "strings": np.uint8, "string_indptr": np.int64, "token_bytes": np.uint8, "bytes_indptr": np.int64,
+            "flags": np.uint8, "hashes": np.uint32, "hash_ids": np.int32,
+        },
+    )  # fmt: skip
+    size = len(tables.flags)
+    check(len(tables.string_indptr) == size + 1, "string_indptr", f"{size + 1} values")
+    check(len(tables.bytes_indptr) == size + 1, "bytes_indptr", f"{size + 1} values")
+    check.indptr(tables.string_indptr, len(tables.strings), "string_indptr")
+    check.indptr(tables.bytes_indptr, len(tables.token_bytes), "bytes_indptr")
+    check(len(tables.hashes) == len(tables.hash_ids), "hash_ids", "an id for each hash")
+    check((tables.hashes[1:] >= tables.hashes[:-1]).all(), "hashes", "values that never fall")
+    check.below(tables.hash_ids, size, "hash_ids")

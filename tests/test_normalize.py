@@ -1,0 +1,390 @@
+"""Rewriting against tokenizers' normalizers: the text, and where each character comes from."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jittok import spec
+from jittok.errors import UnsupportedError
+from jittok.kernels import normalize as kernels
+from jittok.rewriting import Rewriter, build_rewriter
+from jittok.unicode.normalization import load_normalization
+
+tokenizers = pytest.importorskip("tokenizers")
+
+SCALARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
+
+
+def segments(texts: list[str]):
+    encoded = [text.encode() for text in texts]
+    data = np.frombuffer(b"".join(encoded) + bytes(64), dtype=np.uint8)
+    bounds = np.cumsum([0] + [len(text) for text in encoded]).astype(np.int64)
+    return data, bounds[:-1].copy(), bounds[1:].copy()
+
+
+def rewrite(rewriter: Rewriter, texts: list[str], **options):
+    """Rewritten texts, and for each the list of (start, end) of its characters in the original."""
+    done = rewriter.apply(*segments(texts), **options)
+    assert done.data[done.ends[-1] if len(texts) else 0 :].tolist() == [0] * 64
+    result = []
+    for i in range(len(texts)):
+        text = done.data[done.starts[i] : done.ends[i]].tobytes().decode()
+        first, last = done.codepoint_indptr[i : i + 2].tolist()
+        assert last - first == len(text)
+        sources = list(
+            zip(done.source_start[first:last].tolist(), done.source_end[first:last].tolist(), strict=True)
+        )
+        result.append((text, sources))
+    return result
+
+
+def as_json(step) -> dict:
+    """The block that tokenizer.json has for a step."""
+    if isinstance(step, spec.UnicodeForm):
+        return {"type": step.form}
+    if isinstance(step, spec.Lowercase):
+        return {"type": "Lowercase"}
+    if isinstance(step, spec.Prepend):
+        return {"type": "Prepend", "prepend": step.content}
+    if isinstance(step, spec.Strip):
+        return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
+    pattern = {"Regex" if step.is_regex else "String": step.pattern}
+    return {"type": "Replace", "pattern": pattern, "content": step.content}
+
+
+@functools.cache
+def form_reference(form: str):
+    return reference([spec.UnicodeForm(form)])
+
+
+def reference(steps, pre_tokenizers=()):
+    """A tokenizer whose tokens are single characters, so that its offsets are the alignment."""
+    characters = {"type": "Split", "pattern": {"Regex": "(?m:.)|\\n"}, "behavior": "Isolated", "invert": False}
+    file = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": {"type": "Sequence", "normalizers": [as_json(step) for step in steps]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*pre_tokenizers, characters]},
+        "model": {"type": "BPE", "vocab": {"u": 0}, "merges": [], "unk_token": "u"},
+    }
+    return tokenizers.Tokenizer.from_str(json.dumps(file))
+
+
+# ------------------------------------------------------------------------------------- single codepoints
+
+
+@pytest.mark.parametrize("name", [*FORMS, "Lowercase"])
+def test_every_codepoint(name):
+    step = spec.Lowercase() if name == "Lowercase" else spec.UnicodeForm(name)
+    normalizer = getattr(tokenizers.normalizers, name)()
+    rewriter = build_rewriter([step])
+    expected = [normalizer.normalize_str(character) for character in SCALARS]
+    assert rewriter.apply_strings(SCALARS) == expected
+    suspected = rewriter.changes(*segments(SCALARS)).tolist()
+    assert suspected == [new != old for new, old in zip(expected, SCALARS, strict=True)]
+
+
+# -------------------------------------------------------------------------------------- normalization forms
+
+
+def interesting() -> str:
+    """Codepoints that take part in normalization, some of each kind, and some that do not."""
+    data = load_normalization()
+    random = np.random.default_rng(3)
+    chosen = [ord(c) for c in "aeouAcqs \n"] + [0x1100, 0x1112, 0x1161, 0x1175, 0x11A8, 0x11C2, 0xAC00, 0xAC01]
+    chosen += [0xD7A3, 0x11A7, 0x1113, 0xFB01, 0xFDFA, 0x1E9B, 0x344, 0x345, 0xF73, 0xF75, 0xF81, 0x1F600, 0x4E00]
+    chosen += [
+        0x323,
+        0x301,
+        0x302,
+        0x308,
+        0x304,
+        0x31B,
+        0x334,
+        0x338,
+        0x5B0,
+        0x64B,
+        0x651,
+        0x653,
+        0x94D,
+        0x93C,
+        0x9BE,
+    ]
+    for name in ("canonical_from", "compatible_from", "combining_codepoints"):
+        chosen += random.choice(data[name], 12, replace=False).tolist()
+    for pair in random.choice(data["composition"], 12, replace=False).tolist():
+        chosen += pair
+    return "".join(map(chr, sorted(set(chosen))))
+
+
+MIXED = st.one_of(
+    st.text(alphabet=interesting(), max_size=12), st.text(alphabet="ae\u0323\u0301\u0302\u1ea1\xe9", max_size=8)
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(text=MIXED)
+@settings(max_examples=150, deadline=None)
+def test_forms_of_random_text(form, text):
+    rewriter = build_rewriter([spec.UnicodeForm(form)])
+    normalizer = getattr(tokenizers.normalizers, form)()
+    expected = normalizer.normalize_str(text)
+    (actual, sources), (again, _) = rewrite(rewriter, [text, "a" + text])
+    assert actual == expected
+    assert again == normalizer.normalize_str("a" + text)
+    changes = rewriter.changes(*segments([text, "abc" * 30 + text, text + "abc" * 30]))
+    if expected != text:
+        assert changes.all()
+    assert sources == naive_sources(form, text)
+    if form.endswith("D"):
+        assert sources == form_reference(form).encode(text).offsets
+
+
+def naive_sources(form: str, text: str) -> list[tuple[int, int]]:
+    """Sources by definition: tokenizers' for the decomposed text, then joined where characters compose."""
+    decomposed_form = form[:-1] + "D"
+    tokenizer = form_reference(decomposed_form)
+    decomposed = tokenizer.normalizer.normalize_str(text)
+    sources = [list(source) for source in tokenizer.encode(text).offsets]
+    if form.endswith("D"):
+        return [tuple(source) for source in sources]
+    data = load_normalization()
+    table = {(first, second): result for first, second, result in data["composition"].tolist()}
+    classes = dict(zip(data["combining_codepoints"].tolist(), data["combining_classes"].tolist(), strict=True))
+    for syllable in range(0xAC00, 0xD7A4):
+        index = syllable - 0xAC00
+        lead_vowel = 0xAC00 + index // 28 * 28
+        if index % 28:
+            table[lead_vowel, 0x11A7 + index % 28] = syllable
+        else:
+            table[0x1100 + index // 588, 0x1161 + index % 588 // 28] = syllable
+    done: list[list] = []  # codepoint, source, starter it follows
+    starter = None
+    for character, source in zip(map(ord, decomposed), sources, strict=True):
+        combining = classes.get(character, 0)
+        previous = classes.get(done[-1][0], 0) if done and done[-1] is not starter else 0
+        adjacent = bool(done) and done[-1] is starter
+        if starter is not None and (adjacent or previous < combining):
+            composed = table.get((starter[0], character))
+            if composed is not None:
+                starter[0] = composed
+                starter[1][1] = max(starter[1][1], source[1])
+                continue
+        done.append([character, source])
+        if combining == 0:
+            starter = done[-1]
+    reached = 0
+    for _, source in done:  # no character ends before one that it follows
+        reached = source[1] = max(reached, source[1])
+    return [tuple(source) for _, source in done]
+
+
+def test_composed_characters_span_their_sources():
+    rewriter = build_rewriter([spec.UnicodeForm("NFC")])
+    done = rewrite(
+        rewriter, ["xe\u0301z", "e\u0331\u0301z", "\u1100\u1161\u11a8\u1100\uac00\u11a8", "\xe9\u0323a"]
+    )
+    assert done == [
+        ("x\xe9z", [(0, 1), (1, 3), (3, 4)]),
+        ("\xe9\u0331z", [(0, 3), (1, 3), (3, 4)]),
+        ("\uac01\u1100\uac01", [(0, 3), (3, 4), (4, 6)]),
+        ("\u1eb9\u0301a", [(0, 2), (1, 2), (2, 3)]),
+    ]
+    kompatible = build_rewriter([spec.UnicodeForm("NFKC")])
+    assert rewrite(kompatible, ["\ufb01\u0301x"]) == [("f\xedx", [(0, 1), (0, 2), (2, 3)])]
+
+
+def test_nfc_offsets_are_the_reference_ones_where_nothing_composes():
+    texts = ["abc", "caf\xe9 na\xefve", "\u0958\u0f43x", "q\u0301\u0323z", "\u212b\u2126", "\uac01\uac00"]
+    tokenizer = reference([spec.UnicodeForm("NFC")])
+    for text, (new, sources) in zip(texts, rewrite(build_rewriter([spec.UnicodeForm("NFC")]), texts), strict=True):
+        encoding = tokenizer.encode(text)
+        assert new == tokenizer.normalizer.normalize_str(text)
+        assert sources == encoding.offsets
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_long_runs_of_marks_take_linear_time(form):
+    n = 200_000 if hasattr(kernels.substitute, "py_func") else 400
+    random = np.random.default_rng(1)
+    classes = {"\u0301": 230, "\u0323": 220, "\u0334": 1, "\u05b0": 10, "\u0345": 240}
+    marks = "".join(random.choice(list(classes), n))
+    ((actual, sources),) = rewrite(build_rewriter([spec.UnicodeForm(form)]), ["e" + marks + "z"])
+    ordered = "e" + "".join(sorted(marks, key=classes.__getitem__)) + "z"
+    assert actual == getattr(tokenizers.normalizers, form)().normalize_str(ordered)
+    assert sources[-1] == (n + 1, n + 2)
+
+
+# ---------------------------------------------------------------------------------------------- other steps
+
+WORDS = st.text(alphabet="aAbB \t\n\xe9\u0130\u3000_\u2581", max_size=12)
+STEPS = st.one_of(
+    st.just(spec.Lowercase()),
+    st.sampled_from(["NFD", "NFKD"]).map(spec.UnicodeForm),
+    st.builds(
+        spec.Replace, st.text(alphabet="aAb ", min_size=1, max_size=3), st.text(alphabet="a_ X", max_size=3)
+    ),
+    st.builds(spec.Prepend, st.text(alphabet="a \u2581", min_size=1, max_size=2)),
+    st.builds(spec.Strip, st.booleans(), st.booleans()),
+)
+
+
+@given(st.lists(STEPS, min_size=1, max_size=4), WORDS)
+@settings(max_examples=250, deadline=None)
+def test_chains_of_steps(steps, text):
+    tokenizer = reference(steps)
+    expected = tokenizer.normalizer.normalize_str(text)
+    rewriter = build_rewriter(steps)
+    done = rewrite(rewriter, [text, "", text])
+    assert done[0] == done[2] == (expected, tokenizer.encode(text).offsets)
+    assert done[1] == ("", [])
+    if expected != text:
+        assert rewriter.changes(*segments(["", text])).tolist() == [False, True]
+    assert rewriter.apply_strings([text]) == [expected]
+    plain = rewriter.apply(*segments([text]), alignment=False)
+    assert plain.data[: plain.ends[0]].tobytes().decode() == expected
+    assert len(plain.source_start) == 0
+
+
+@pytest.mark.parametrize("content", ["", "x", "xy", "aab"])
+@pytest.mark.parametrize("pattern", ["", "a", "aa", "aab", "abaab", "\U0001f600"])
+def test_replace_string(pattern, content):
+    texts = ["", "a", "aaaa", "aaabaab", "abaabaabaab", "x\U0001f600\U0001f600y", "abaaab" * 20]
+    step = spec.Replace(pattern, content)
+    tokenizer = reference([step])
+    rewriter = build_rewriter([step])
+    for text, done in zip(texts, rewrite(rewriter, texts), strict=True):
+        assert done == (tokenizer.normalizer.normalize_str(text), tokenizer.encode(text).offsets)
+    suspected = rewriter.changes(*segments(texts))
+    changed = [new != old for (new, _), old in zip(rewrite(rewriter, texts), texts, strict=True)]
+    assert all(suspect for suspect, change in zip(suspected, changed, strict=True) if change)
+
+
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+def test_metaspace(scheme):
+    texts = ["", " ", "a", " a b", "\u2581a", "\ta  b ", "\u3000a"]
+    block = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": False}
+    tokenizer = reference([], [block])
+    rewriter = build_rewriter([spec.Metaspace("\u2581", scheme, split=False)])
+    done = rewrite(rewriter, texts)
+    for text, (new, sources) in zip(texts, done, strict=True):
+        pieces = tokenizer.pre_tokenizer.pre_tokenize_str(text)
+        assert new == "".join(piece for piece, _ in pieces)
+        assert sources == tokenizer.encode(text).offsets
+        if new != text:
+            assert rewriter.changes(*segments([text])).all()
+    inside = rewrite(rewriter, texts, at_start=np.zeros(len(texts), dtype=np.bool_))
+    never = rewrite(build_rewriter([spec.Metaspace("\u2581", "never")]), texts)
+    assert inside == (never if scheme == "first" else done)
+
+
+def test_prefix_space():
+    texts = ["", " ", "a", " a", "\ta", "\xa0a", "\u3000", "\n"]
+    block = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": False}
+    tokenizer = reference([], [block])
+    rewriter = build_rewriter([spec.ByteLevel(add_prefix_space=True)])
+    from_bytes = {chr(b if 33 <= b <= 126 or 161 <= b <= 172 or b >= 174 else 0): b for b in range(256)}
+    extra = [b for b in range(256) if not (33 <= b <= 126 or 161 <= b <= 172 or b >= 174)]
+    from_bytes.update({chr(256 + i): b for i, b in enumerate(extra)})
+    for text, (new, sources) in zip(texts, rewrite(rewriter, texts), strict=True):
+        pieces = tokenizer.pre_tokenizer.pre_tokenize_str(text)
+        assert bytes(from_bytes[c] for piece, _ in pieces for c in piece).decode() == new
+        # Every byte of a character has that character's offsets.
+        expected = [source for character, source in zip(new, sources, strict=True) for _ in character.encode()]
+        assert expected == tokenizer.encode(text).offsets
+        assert rewriter.changes(*segments([text])).tolist() == [new != text]
+    assert not build_rewriter([spec.ByteLevel(add_prefix_space=False)])
+
+
+# ------------------------------------------------------------------------------------------------ the rest
+
+
+def test_changes_skips_ascii_in_any_place():
+    rewriter = build_rewriter([spec.UnicodeForm("NFC")])
+    texts = ["a" * n + "e\u0301" + "b" * m for n in (0, 1, 62, 63, 64, 65, 130) for m in (0, 1, 63, 64, 65)]
+    same = [text.replace("e\u0301", "\xe9") for text in texts]
+    assert rewriter.changes(*segments(texts)).all()
+    assert not rewriter.changes(*segments(same)).any()
+    assert not rewriter.changes(*segments(["", "abc", "\u0301", "\u05d0\u05b0\u05bc", "\u0e01\u0e49"])).any()
+
+
+def test_more_output_than_room():
+    texts = ["\ufdfa" * 300, "\u0130" * 50]
+    rewriter = build_rewriter([spec.UnicodeForm("NFKD"), spec.Lowercase(), spec.Replace(" ", "-" * 40)])
+    tokenizer = reference(rewriter.steps)
+    for text, (new, sources) in zip(texts, rewrite(rewriter, texts), strict=True):
+        assert new == tokenizer.normalizer.normalize_str(text)
+        assert sources == tokenizer.encode(text).offsets
+
+
+def test_pickle_and_no_segments():
+    rewriter = build_rewriter([spec.UnicodeForm("NFKC"), spec.Lowercase()])
+    copy = pickle.loads(pickle.dumps(rewriter))
+    assert copy.steps == rewriter.steps
+    assert copy.apply_strings(["\ufb01A"]) == ["fia"]
+    assert rewrite(rewriter, []) == []
+    assert rewriter.changes(*segments([])).tolist() == []
+    assert not build_rewriter([])
+    assert build_rewriter([]).apply_strings(["a\u0301"]) == ["a\u0301"]
+
+
+def test_what_cannot_be_rewritten():
+    with pytest.raises(UnsupportedError, match="Digits"):
+        build_rewriter([spec.Digits()])
+
+
+# ------------------------------------------------------------------------------------- regular expressions
+
+
+@pytest.mark.parametrize(
+    ("pattern", "content"),
+    [
+        (r"\s+", " "),
+        (r" {2,}", "\u2581"),
+        (r"\s*", "-"),
+        (r"b*", "-"),
+        (r"a|ab", "xy"),
+        (r"ab|a", ""),
+        (r"\s+$", ""),
+        (r"a(?!b)", "_"),
+        (r"\p{L}", "L"),
+        (r"[\r\n]+", "\n"),
+    ],
+)
+@given(text=st.text(alphabet="ab \t\n\u3000\xe9", max_size=10))
+@settings(max_examples=40, deadline=None)
+def test_replace_regex(pattern, content, text):
+    steps = [spec.Replace(pattern, content, is_regex=True)]
+    tokenizer, rewriter = regex_pair(pattern, content)
+    expected = tokenizer.normalizer.normalize_str(text)
+    done = rewrite(rewriter, [text, "", "b" + text])
+    assert done[0][0] == expected
+    assert done[0][1] == tokenizer.encode(text).offsets
+    assert done[1] == ("", [])
+    assert done[2][0] == tokenizer.normalizer.normalize_str("b" + text)
+    if expected != text:
+        assert rewriter.changes(*segments([text])).all()
+    assert rewriter.steps == tuple(steps)
+
+
+@functools.cache
+def regex_pair(pattern: str, content: str):
+    steps = [spec.Replace(pattern, content, is_regex=True)]
+    return reference(steps), build_rewriter(steps)
+
+
+def test_clip_normalizer():
+    steps = [spec.UnicodeForm("NFD"), spec.Replace(r"\s+", " ", is_regex=True), spec.Lowercase()]
+    texts = ["A  Photo\n\tof \u3000 a C\xc1T", "   ", "x"]
+    tokenizer = reference(steps)
+    for text, (new, sources) in zip(texts, rewrite(build_rewriter(steps), texts), strict=True):
+        assert new == tokenizer.normalizer.normalize_str(text)
+        assert sources == tokenizer.encode(text).offsets
