@@ -28,6 +28,11 @@ if JIT_DISABLED:
         block = (array[int(index) : int(index) + 64] >> int(bit)) & 1
         return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
 
+    def equal_bits(array: Any, index: int, value: int) -> np.uint64:
+        """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
+        block = array[int(index) : int(index) + 64] == value
+        return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
+
     def trailing_zeros(value: np.uint64) -> int:
         """Number of zero bits below the lowest set bit; 64 for 0."""
         number = int(value)
@@ -93,13 +98,27 @@ else:
             pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
             block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
             block.align = 1
-            one = builder.shl(ir.Constant(_I8, 1), builder.trunc(arguments[2], _I8))
-            single = builder.insert_element(ir.Constant(_V64, ir.Undefined), one, ir.Constant(_I32, 0))
-            ones = builder.shuffle_vector(
-                single, ir.Constant(_V64, ir.Undefined), ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
-            )
+            ones = _splat(builder, builder.shl(ir.Constant(_I8, 1), builder.trunc(arguments[2], _I8)))
             mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_V64, [0] * 64))
             return builder.bitcast(mask, _I64)
+
+        return types.uint64(array, types.int64, types.int64), code
+
+    def _splat(builder: Any, byte: Any) -> Any:
+        undefined = ir.Constant(_V64, ir.Undefined)
+        single = builder.insert_element(undefined, byte, ir.Constant(_I32, 0))
+        return builder.shuffle_vector(single, undefined, ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
+
+    @intrinsic
+    def equal_bits(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+        """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
+
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+            block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+            block.align = 1
+            value = _splat(builder, builder.trunc(arguments[2], _I8))
+            return builder.bitcast(builder.icmp_unsigned("==", block, value), _I64)
 
         return types.uint64(array, types.int64, types.int64), code
 
