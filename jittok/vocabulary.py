@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentTypeError, FormatError, TokenIdError
-from .spec import AddedToken, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec
+from .spec import AddedToken, BPEModel, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec
 from .tables import ADDED, NORMALIZED, PRESENT, SPECIAL, STRIPS, VocabularyTables
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
@@ -82,7 +82,9 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     )
     ids = np.fromiter(by_token.values(), dtype=np.int64, count=len(by_token))
     added = {token.id: token for token in spec.added_tokens}
-    _check_ids(ids, list(by_token), added)
+    # Two tokens may share an id where nothing but single characters can come of it, as the reference allows.
+    may_share = isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
+    _check_ids(ids, list(by_token), added, may_share)
 
     size = int(max([ids.max(initial=-1), *added])) + 1
     by_id: list[Any] = [b"" if isinstance(model, RankModel) else ""] * size
@@ -139,7 +141,9 @@ def _encoded(tokens: list[Any]) -> list[bytes]:
         ) from None
 
 
-def _check_ids(ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, AddedToken]) -> None:
+def _check_ids(
+    ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, AddedToken], may_share: bool
+) -> None:
     if len(ids) and ids.min() < 0:
         worst = int(np.argmin(ids))
         raise FormatError(f"the vocabulary's token {tokens[worst]!r} has the id {ids[worst]}: expected 0 or more")
@@ -155,7 +159,7 @@ def _check_ids(ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, Ad
             f"expected at most {limit}"
         )
     counts = np.bincount(ids) if len(ids) else np.zeros(0, dtype=np.int64)
-    if len(counts) and counts.max() > 1:
+    if len(counts) and counts.max() > 1 and not may_share:
         twice = int(np.argmax(counts))
         names = [repr(tokens[i]) for i in np.flatnonzero(ids == twice)[:2].tolist()]
         raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
@@ -341,7 +345,9 @@ class Vocabulary:
             if flags[row] & NORMALIZED and self._shown is not None:
                 token = self._shown(int(ids[row]))
             piece = slice_of(row) if flags[row] & STRIPS and spans is not None else None
-            if piece is not None and spans is not None and spans[row, 1] > spans[row, 0]:
+            if piece and not token.strip():
+                token = piece
+            elif piece:
                 left, right = outer_white_space(piece)
                 # A content that itself begins or ends with white space keeps it.
                 inner_left, inner_right = outer_white_space(token)

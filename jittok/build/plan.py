@@ -25,7 +25,6 @@ from jittok.spec import (
     TokenizerSpec,
 )
 from jittok.tables import AddedTokenTables, MergeTables, SplitTables
-from jittok.vocabulary import is_byte_level
 
 #: The split that GPT-2 published, which tokenizers' ByteLevel uses.
 GPT2_PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -106,7 +105,8 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     """
     normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
     stages, last = _stages(spec.pre_tokenizers)
-    byte_level = isinstance(spec.model, RankModel) or is_byte_level(spec)
+    # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
+    byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,

@@ -26,7 +26,7 @@ from jittok.build.validate import check_merges, check_split, check_vocabulary
 from jittok.errors import FormatError, MissingFileError
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.spec import BPEModel, RankModel, TokenizerSpec
-from jittok.tables import MergeTables, SplitTables, VocabularyTables
+from jittok.tables import MISSING_UNKNOWN, MergeTables, SplitTables, VocabularyTables
 
 #: Raised when a file written before could no longer be read as it was meant.
 VERSION = 1
@@ -179,7 +179,8 @@ def parse(content: Any, where: str) -> Stored:
         vocabulary = VocabularyTables(*_group(arrays, "vocabulary", VocabularyTables._fields, where))
         check_merges(merges, where)
         check_vocabulary(vocabulary, where)
-        if len(vocabulary.flags) < len(merges.token_indptr) - 1:
+        n_ids = len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum())
+        if len(vocabulary.flags) < n_ids:
             raise FormatError(f"{where}: vocabulary has fewer ids than the model")
         stages: list[SplitStage | Rewriter] = []
         for number, stage in enumerate(stated_plan["stages"]):
