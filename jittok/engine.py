@@ -19,6 +19,7 @@ from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.rewriting import Rewriter
+from jittok.spec import Metaspace
 from jittok.tables import MERGE_BYTE_FALLBACK, MERGE_RANKED, MERGE_UNKNOWN, MISSING_UNKNOWN, SplitTables
 
 T = TypeVar("T")
@@ -129,6 +130,13 @@ class Engine:
         ranked = bool(plan.merges.numbers[MERGE_RANKED])
         #: Id that stands for an unknown token which the vocabulary lacks; -1: none.
         self._missing_unknown = unknown if unknown >= 0 and plan.merges.reachable[unknown] == MISSING_UNKNOWN else -1
+        #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
+        self._needs_sources = any(
+            isinstance(step, Metaspace) and step.prepend_scheme == "first"
+            for stage in plan.stages
+            if isinstance(stage, Rewriter)
+            for step in stage.steps
+        )
         #: Whether characters that the vocabulary lacks leave no token behind.
         fallback = bool(plan.merges.numbers[MERGE_BYTE_FALLBACK]) and bool((plan.merges.fallback_symbol >= 0).all())
         self._drops = not ranked and unknown < 0 and not fallback
@@ -263,6 +271,7 @@ class Engine:
     ) -> EncodedTexts:
         plan = self.plan
         n_documents = len(indptr) - 1
+        aligned = spans or self._needs_sources
         parts = Parts(
             data,
             np.arange(n_documents),
@@ -273,13 +282,13 @@ class Engine:
         )
         parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
         if plan.normalizer is not None:
-            parts = self._rewrite(parts, plan.normalizer, indptr, spans)
+            parts = self._rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
         for stage in plan.stages:
             if isinstance(stage, SplitStage):
                 parts = _cut(parts, stage)
             else:
-                parts = self._rewrite(parts, stage, indptr, spans)
+                parts = self._rewrite(parts, stage, indptr, aligned)
         return self._merge(parts, indptr, first_document, spans, words)
 
     def _find_added(
@@ -331,10 +340,10 @@ class Engine:
         changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
         if not changed.size:
             return parts
-        at_start = parts.start[changed] == indptr[parts.document[changed]] if parts.codepoints is None else None
-        if at_start is None:
-            first_of = np.r_[True, parts.document[1:] != parts.document[:-1]]
-            at_start = first_of[changed]
+        if parts.codepoints is None:
+            at_start = parts.start[changed] == indptr[parts.document[changed]]
+        else:
+            at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
         done = rewriter.apply(
             parts.data, parts.start[changed], parts.end[changed], alignment=spans, at_start=at_start
         )
