@@ -345,14 +345,15 @@ class Vocabulary:
             if flags[row] & NORMALIZED and self._shown is not None:
                 token = self._shown(int(ids[row]))
             piece = slice_of(row) if flags[row] & STRIPS and spans is not None else None
-            if piece and not token.strip():
-                token = piece
-            elif piece:
+            if piece:
                 left, right = outer_white_space(piece)
-                # A content that itself begins or ends with white space keeps it.
                 inner_left, inner_right = outer_white_space(token)
-                before = piece[: max(left - inner_left, 0)]
-                token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
+                if left == len(piece):  # all white space: the token itself, or not what was found there
+                    token = piece if inner_left == len(token) else token
+                else:
+                    # A content that itself begins or ends with white space keeps it.
+                    before = piece[: max(left - inner_left, 0)]
+                    token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
             result[row] = token
         return result
 
