@@ -484,8 +484,8 @@ def replace_literal(pattern, failure, content, text, out):
 
     Notes
     -----
-    Linear: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. The replacement comes from the last
-    codepoint of what it replaces, as tokenizers has it.
+    Linear: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. The replacement comes from all that
+    it replaces (in tokenizers only from the last codepoint of it, so that a span leaves text out).
     """
     aligned = text.source_start.shape[0] > 0
     capacity = out.codepoints.shape[0]
@@ -540,7 +540,7 @@ def replace_literal(pattern, failure, content, text, out):
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        out.source_start[written] = text.source_start[i]
+                        out.source_start[written] = text.source_start[i - length + 1]
                         out.source_end[written] = text.source_end[i]
                     written += 1
         out.indptr[segment + 1] = written
@@ -603,7 +603,8 @@ def replace_matches(automaton, content, text, out):
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        out.source_start[written] = text.source_start[best - 1] if best > first else 0
+                        begin = position if best > position else best - 1
+                        out.source_start[written] = text.source_start[begin] if best > first else 0
                         out.source_end[written] = text.source_end[best - 1] if best > first else 0
                     written += 1
                 match_end = best
