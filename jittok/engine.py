@@ -102,11 +102,11 @@ class Worker:
 
     __slots__ = ("bytes_seen", "cache", "chunk", "out", "scratch")
 
-    def __init__(self) -> None:
+    def __init__(self, n_masks: int) -> None:
         from jittok.kernels.split import new_chunk
         from jittok.kernels.words import new_merge_scratch, new_word_cache
 
-        self.chunk = new_chunk()
+        self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
         self.cache = new_word_cache(SMALL_CACHE_BITS + 3, SMALL_CACHE_BITS, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
@@ -369,7 +369,7 @@ class Engine:
         try:
             worker = self._workers.pop()
         except IndexError:
-            worker = Worker()
+            worker = Worker(int(self.plan.last_split.numbers[4]))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
