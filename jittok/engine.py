@@ -100,14 +100,16 @@ class Source(NamedTuple):
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
-    __slots__ = ("bytes_seen", "cache", "chunk", "out", "scratch")
+    __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "out", "scratch")
 
     def __init__(self, n_masks: int) -> None:
-        from jittok.kernels.split import new_chunk
+        from jittok.kernels.merge import new_merge_lanes
+        from jittok.kernels.split import CHUNK, new_chunk
         from jittok.kernels.words import new_merge_scratch, new_word_cache
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
+        self.lanes = new_merge_lanes(CHUNK)
         self.cache = new_word_cache(SMALL_CACHE_BITS + 3, SMALL_CACHE_BITS, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
@@ -456,6 +458,7 @@ class Engine:
                 worker.chunk,
                 worker.cache,
                 worker.scratch,
+                worker.lanes,
                 out,
                 part_end,
                 word,
