@@ -45,7 +45,7 @@ MAX_STATES = 4096
 MAX_CLASSES = 254
 MAX_CLASSES_BEFORE_MERGE = 1024
 #: Threads followed in all states together: bounds the time of a hostile pattern.
-MAX_WORK = 500_000
+MAX_WORK = 300_000
 
 # Operations of the NFA.
 _CHARACTERS, _NEXT_IS, _SPLIT, _ENTER, _LEAVE, _MATCH = range(6)
@@ -481,7 +481,8 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
     -------
     SplitAutomaton
         It finds, from one position, the match that the reference engine finds there. A pattern that can match the
-        empty string gives an automaton that reports matches of length zero, see :func:`matches_empty`.
+        empty string gives an automaton that reports matches of length zero, see :func:`matches_empty`; tokenizers
+        cuts the text at such a match unless the match before ended there.
 
     Raises
     ------
@@ -501,12 +502,10 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
     if dialect not in ("oniguruma", "rust"):
         raise ArgumentError(f"dialect {dialect!r} is unknown; use 'oniguruma' or 'rust'")
     try:
-        if not literal:
-            node = parse(pattern, dialect)
-        elif pattern:
-            node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
+        if literal:
+            node: Node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
         else:
-            node = Characters(intervals.EMPTY)  # as in tokenizers, the empty string is found nowhere
+            node = parse(pattern, dialect)
         return _build(node, pattern, dialect)
     except RecursionError:
         raise UnsupportedError("the split pattern is nested too deeply; rewrite it with fewer groups") from None

@@ -455,7 +455,9 @@ class _Parser:
                 self.unsupported("a numbered group name", start)
             self.position = end + 1
             return Choice((self.rest_of_group(flags),))
-        if self.peek(2) in ("P>", "P=") and not self.oniguruma:
+        if self.peek(2) in ("P<", "P>", "P="):
+            if self.oniguruma:
+                self.invalid(f"the group (?{self.peek(2)}", start)
             self.unsupported(f"the group (?{self.peek(2)}", start)
         inner = self.flags(flags)
         if not self.accept(":"):
