@@ -512,7 +512,7 @@ class _Parser:
         )
         if c in _REFUSED_ESCAPES and not literal_here:
             self.unsupported(f"\\{c} ({_REFUSED_ESCAPES[c]})", start)
-        if c.isdigit() and not (self.oniguruma and c == "0"):
+        if c and c in _DIGITS and not (self.oniguruma and c == "0"):
             self.unsupported(f"the back-reference \\{c}", start)
         return self.literal(self.single_escape(), flags)
 
