@@ -53,7 +53,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """One kernel with its tables: ``kernel(*before, [at_start,] text, out, *scratch)``."""
+    """One kernel with its tables: ``kernel(*tables, [at_start,] text, out, [scratch])``."""
 
     name: str
     tables: tuple[Any, ...]
@@ -105,6 +105,7 @@ class Rewriter:
 
         out = np.zeros(len(starts), dtype=np.bool_)
         if self._operations:
+            data, starts, ends = _read_only(data), _read_only(starts), _read_only(ends)
             may_change(self._suspicion, self._forms, data, starts, ends, 0, len(starts), out)
         return out
 
@@ -141,8 +142,7 @@ class Rewriter:
         everywhere = np.ones(n_segments, dtype=np.bool_)
         at_start = everywhere if at_start is None else np.ascontiguousarray(at_start)
         text = _new_text(n_bytes, n_segments, alignment)
-        n_codepoints = int(kernels.decode_segments(data, starts, ends, text))
-        counts = np.zeros(256, dtype=np.int64)
+        n_codepoints = int(kernels.decode_segments(_read_only(data), _read_only(starts), _read_only(ends), text))
         for operation in self._operations:
             kernel: Any = getattr(kernels, operation.name)
             capacity = n_codepoints + (n_codepoints >> 3) + 8 * n_segments + 64
@@ -150,7 +150,7 @@ class Rewriter:
                 out = _new_text(capacity, n_segments, alignment)
                 if operation.name == "substitute":
                     scratch = np.empty(capacity, dtype=np.uint32)
-                    status = int(kernel(*operation.tables, text, out, scratch, counts))
+                    status = int(kernel(*operation.tables, text, out, scratch))
                 elif operation.name == "edit_ends":
                     where = at_start if operation.at_start_only else everywhere
                     status = int(kernel(*operation.tables, where, text, out))
@@ -187,6 +187,13 @@ class Rewriter:
         content = done.data.tobytes()
         ranges = zip(done.starts.tolist(), done.ends.tolist(), strict=True)
         return [content[start:end].decode("utf-8", "surrogatepass") for start, end in ranges]
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A C-contiguous read-only view: these are part of a kernel's signature, and one signature is enough."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def _new_text(capacity: int, n_segments: int, alignment: bool) -> AlignedText:

@@ -130,7 +130,7 @@ class AddedTokenTables(NamedTuple):
     fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
     longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
     root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
-    endings: NDArray[np.uint8]  # [n, 3]: last byte, mask and value of the byte before; none when too many
+    endings: NDArray[np.uint8]  # [n, 3]: last byte, 1 if the one before counts, that one; none if too many
     word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
     word_class_of: NDArray[np.uint8]
     numbers: NDArray[np.int64]  # see ADDED_TOKENS_* below

@@ -118,7 +118,7 @@ def _shorter(contents: list[bytes], first_of: dict[bytes, int]) -> NDArray[np.in
 
 
 def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
-    """Kinds of token endings as rows (last byte, mask, byte before under the mask), at most `limit`.
+    """Kinds of token endings as rows (last byte, 1 if the byte before counts, that byte), at most `limit`.
 
     Where the last two bytes are of too many kinds, those last bytes that have most of them are compared
     alone; where even the last bytes are too many, there are no rows.
@@ -139,7 +139,7 @@ def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
         before[max(before, key=count)] = None
     rows: list[tuple[int, int, int]] = []
     for last, kinds in sorted(before.items()):
-        rows += [(last, 0, 0)] if kinds is None else [(last, 255, value) for value in sorted(kinds)]
+        rows += [(last, 0, 0)] if kinds is None else [(last, 1, value) for value in sorted(kinds)]
     return np.array(rows if len(rows) <= limit else [], dtype=np.uint8).reshape(-1, 3)
 
 

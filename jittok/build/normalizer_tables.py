@@ -114,7 +114,10 @@ def unicode_form_suspicion(form: str) -> NDArray[np.uint8]:
         suspicion[data["composition"][:, 1]] = tables.SUSPICION_CONTEXT
         suspicion[0x1161:0x1176] = tables.SUSPICION_CONTEXT
         suspicion[0x11A8:0x11C3] = tables.SUSPICION_CONTEXT
-        suspicion[np.setdiff1d(data["canonical_from"], data["composition"][:, 2])] = tables.SUSPICION_CHANGES
+        stays = np.zeros(_N_CODEPOINTS, dtype=np.bool_)
+        stays[data["composition"][:, 2]] = True
+        changes = data["canonical_from"]
+        suspicion[changes[~stays[changes]]] = tables.SUSPICION_CHANGES
     else:
         suspicion[data["canonical_from"]] = tables.SUSPICION_CHANGES
         suspicion[0xAC00:0xD7A4] = tables.SUSPICION_CHANGES

@@ -28,6 +28,11 @@ if JIT_DISABLED:
         block = (array[int(index) : int(index) + 64] >> int(bit)) & 1
         return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
 
+    def equal_bits(array: Any, index: int, byte: np.uint8) -> np.uint64:
+        """Which of the 64 bytes from `index` are `byte`, as a 64-bit mask."""
+        block = array[int(index) : int(index) + 64] == byte
+        return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
+
     def trailing_zeros(value: np.uint64) -> int:
         """Number of zero bits below the lowest set bit; 64 for 0."""
         number = int(value)
@@ -102,6 +107,21 @@ else:
             return builder.bitcast(mask, _I64)
 
         return types.uint64(array, types.int64, types.int64), code
+
+    @intrinsic
+    def equal_bits(typing_context: Any, array: Any, index: Any, byte: Any) -> Any:
+        """Which of the 64 bytes from `index` are `byte`, as a 64-bit mask."""
+
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+            block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+            block.align = 1
+            undefined = ir.Constant(_V64, ir.Undefined)
+            single = builder.insert_element(undefined, arguments[2], ir.Constant(_I32, 0))
+            wanted = builder.shuffle_vector(single, undefined, ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
+            return builder.bitcast(builder.icmp_unsigned("==", block, wanted), _I64)
+
+        return types.uint64(array, types.int64, types.uint8), code
 
     @intrinsic
     def trailing_zeros(typing_context: Any, value: Any) -> Any:

@@ -9,7 +9,7 @@ from jittok._jit import helper, kernel
 
 
 @helper
-def codepoint_at(data, position, end):
+def codepoint_at(data, position):
     """The codepoint of the valid UTF-8 sequence at `position`, and its length in bytes."""
     lead = int(data[position])
     if lead < 0x80:
