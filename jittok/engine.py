@@ -236,22 +236,13 @@ class Engine:
         """Cut text parts at the added tokens in them."""
         if stage is None:
             return parts
-        from jittok.kernels.added_tokens import find_added_tokens
+        from jittok.added_tokens import find_added_tokens
 
         wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-        is_text = parts.token < 0
-        text = np.flatnonzero(is_text)
-        start, end = parts.start[text], parts.end[text]
-        capacity = 256
-        while True:
-            rows = np.empty((capacity, 4), np.int64)
-            found = find_added_tokens(stage.tables, wanted, parts.data, start, end, 0, len(text), rows)
-            if found >= 0:
-                break
-            capacity = -found
-        if found == 0:
+        text = np.flatnonzero(parts.token < 0)
+        rows = find_added_tokens(stage.tables, wanted, parts.data, parts.start[text], parts.end[text])
+        if not len(rows):
             return parts
-        rows = rows[:found]
         if enabled is None:
             self._refuse_special(parts, text, rows, first_document)
         return _with_tokens(parts, text, rows)

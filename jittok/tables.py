@@ -6,10 +6,22 @@ Every table is a NamedTuple of read-only, C-contiguous arrays, built once by :mo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array C-contiguous and read-only, as all tables and inputs of kernels are.
+
+    Both are part of a kernel's signature; one signature is compiled once.
+    """
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 class CodepointClasses(NamedTuple):

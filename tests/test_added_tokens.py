@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jittok.added_tokens import find_added_tokens
 from jittok.build.added_tokens import build_added_tokens
-from jittok.kernels.added_tokens import find_added_tokens
+from jittok.kernels import added_tokens as kernels
 from jittok.spec import AddedToken
 from jittok.tables import AddedTokenTables
 from jittok.unicode.normalization import load_word_classes
@@ -37,11 +38,12 @@ def find(tables: AddedTokenTables, texts: list[str], enabled=None, capacity: int
     wanted = np.ones(len(tables.ids), dtype=np.bool_) if enabled is None else np.array(enabled, dtype=np.bool_)
     while True:
         out = np.empty((capacity, 4), dtype=np.int64)
-        count = find_added_tokens(tables, wanted, data, starts, ends, 0, len(texts), out)
+        count = kernels.find_added_tokens(tables, wanted, data, starts, ends, 0, len(texts), out)
         if count >= 0:
             break
         assert -count >= 2 * capacity
         capacity = -count
+    assert find_added_tokens(tables, wanted, data, starts, ends).tolist() == out[:count].tolist()
     rows = out[:count].copy()
     rows[:, 1:3] -= starts[rows[:, 0]][:, None]
     return rows.tolist()
@@ -271,7 +273,7 @@ def test_white_space_is_measured_once():
 
 
 def is_compiled() -> bool:
-    return hasattr(find_added_tokens, "py_func")
+    return hasattr(kernels.find_added_tokens, "py_func")
 
 
 def test_first_of_equal_contents_wins_and_ids_are_free():

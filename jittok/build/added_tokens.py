@@ -9,6 +9,7 @@ import numpy as np
 
 from jittok import tables
 from jittok.spec import AddedToken
+from jittok.tables import read_only
 from jittok.unicode.normalization import load_word_classes
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
     word = load_word_classes()
     return tables.AddedTokenTables(
-        ids=_frozen(np.array([token.id for token in tokens], dtype=np.int32)),
-        lengths=_frozen(np.array([len(content) for content in contents], dtype=np.int32)),
-        flags=_frozen(
+        ids=read_only(np.array([token.id for token in tokens], dtype=np.int32)),
+        lengths=read_only(np.array([len(content) for content in contents], dtype=np.int32)),
+        flags=read_only(
             np.array(
                 [
                     (tables.TOKEN_SINGLE_WORD if token.single_word else 0)
@@ -90,16 +91,16 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
                 dtype=np.uint8,
             )
         ),
-        shorter=_frozen(_shorter(contents, first_of)),
-        child_start=_frozen(child_start),
-        labels=_frozen(labels),
-        fallback=_frozen(fallback),
-        longest=_frozen(longest),
-        root_next=_frozen(root_next),
-        endings=_frozen(_endings(strings, kernels.MAX_ENDINGS)),
+        shorter=read_only(_shorter(contents, first_of)),
+        child_start=read_only(child_start),
+        labels=read_only(labels),
+        fallback=read_only(fallback),
+        longest=read_only(longest),
+        root_next=read_only(root_next),
+        endings=read_only(_endings(strings, kernels.MAX_ENDINGS)),
         word_page_of=word.page_of,
         word_class_of=word.class_of,
-        numbers=_frozen(numbers),
+        numbers=read_only(numbers),
     )
 
 
@@ -141,10 +142,3 @@ def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
     for last, kinds in sorted(before.items()):
         rows += [(last, 0, 0)] if kinds is None else [(last, 1, value) for value in sorted(kinds)]
     return np.array(rows if len(rows) <= limit else [], dtype=np.uint8).reshape(-1, 3)
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, C-contiguous and read-only."""
-    array = np.ascontiguousarray(array)
-    array.flags.writeable = False
-    return array
