@@ -153,7 +153,7 @@ def _package_cache_class() -> Any:
             return cls(function)
 
     class PackageCacheImpl(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        _locator_classes = [PackageLocator]  # noqa: RUF012
+        _locator_classes = [PackageLocator]
 
     class PackageCache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = PackageCacheImpl

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from .build.plan import Plan, build_plan
 from .decoding import Decoder
-from .encodings import Batch, EncodedTexts, Encoding, SourceText
+from .encodings import Batch, EncodedTexts, Encoding, SourceText, whole_number
 from .engine import Engine
 from .errors import ArgumentError, ArgumentTypeError, OutputError
-from .post_processing import PostProcessor, Truncation, check_truncation, merged_words
+from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
 from .text import Errors, Surrogates, Texts, text_from, texts_from
@@ -28,6 +28,7 @@ from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
     from .formats.jittok_file import Stored
+    from .interop.tiktoken import TiktokenEncoding
     from .tables import VocabularyTables
 
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -143,12 +144,12 @@ class Tokenizer:
         --------
         >>> import jittok
         >>> tok = jittok.load_default()
-        >>> enc = tok.encode("Words, words, words.")
-        >>> [enc.tokens[0], enc.spans[0].tolist()]
-        ['Words', [0, 5]]
-        >>> windows = tok.encode("Words, words, words.", max_length=4, stride=1)
-        >>> len(windows), len(windows.overflowing)
-        (4, 1)
+        >>> enc = tok.encode("To be, or not to be")
+        >>> enc.tokens[:2], enc.spans[:2].tolist()
+        (['To', 'Ġbe'], [[0, 2], [2, 5]])
+        >>> window = tok.encode("To be, or not to be", max_length=4, stride=1)
+        >>> window.tokens, window.overflowing[0].tokens
+        (['To', 'Ġbe', ',', 'Ġor'], ['Ġor', 'Ġnot', 'Ġto', 'Ġbe'])
         """
         settings = check_truncation(max_length, stride, truncation, truncation_side)
         policy = self.spec.default_special if special is None else special
@@ -439,6 +440,20 @@ class Tokenizer:
         spec = replace(self.spec, added_tokens=added)
         return Tokenizer(spec, plan=self.plan.with_added_tokens(spec))
 
+    def as_tiktoken(self) -> TiktokenEncoding:
+        """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
+
+        Examples
+        --------
+        >>> import jittok
+        >>> encoding = jittok.load_default().as_tiktoken()
+        >>> encoding.decode(encoding.encode_ordinary("to be"))
+        'to be'
+        """
+        from .interop.tiktoken import TiktokenEncoding
+
+        return TiktokenEncoding(self)
+
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the tokenizer to a file.
 
@@ -547,6 +562,8 @@ class Tokenizer:
         self, texts: Texts, spans: bool, special: SpecialPolicy | None, threads: int | None
     ) -> EncodedTexts:
         policy = self.spec.default_special if special is None else special
+        if threads is not None:
+            threads = whole_number("threads", threads, 1)
         return self._engine.encode(
             texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
         )

@@ -741,7 +741,7 @@ def write(spec: TokenizerSpec) -> bytes:
             "byte_fallback": model.byte_fallback,
             "ignore_merges": model.ignore_merges,
             "vocab": dict(model.vocab),
-            "merges": model.merges,
+            "merges": list(model.merges),
         },
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
