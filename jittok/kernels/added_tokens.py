@@ -9,6 +9,8 @@ to go back after each failed attempt at a longer token, which is quadratic for t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jittok._jit import helper, kernel
@@ -33,7 +35,7 @@ MAX_ENDINGS = 8
 
 
 @helper
-def _character(word_page_of, word_class_of, data, position):
+def _character(word_page_of: Any, word_class_of: Any, data: Any, position: Any) -> int:
     """What stands at `position`: its length in bytes, plus WORD for a word character, plus SPACE."""
     codepoint, width = codepoint_at(data, position)
     if is_space(codepoint):
@@ -43,7 +45,7 @@ def _character(word_page_of, word_class_of, data, position):
 
 
 @helper
-def _last_ending(data, low, position, endings):
+def _last_ending(data: Any, low: Any, position: Any, endings: Any) -> int:
     """Where the last place after `low` and up to `position` is that a token may end at; `low` if there is none.
 
     The byte before the last one of a token is not looked at where it lies in another block.
@@ -68,7 +70,7 @@ def _last_ending(data, low, position, endings):
 
 
 @kernel
-def may_hold_added_tokens(endings, data, starts, ends, first, last):
+def may_hold_added_tokens(endings: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any) -> int:
     """Say whether any of the segments ``first <= i < last`` may hold an added token; see AddedTokenTables.endings.
 
     Returns 1 or 0, at several GB/s. It is small and so quick to compile; most text needs no more.
@@ -82,7 +84,9 @@ def may_hold_added_tokens(endings, data, starts, ends, first, last):
 
 
 @kernel
-def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
+def find_added_tokens(
+    tables: Any, enabled: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any, out: Any
+) -> int:
     """Find the added tokens in segments of text.
 
     In each segment, tokens are found from left to right, at each place the longest, without overlap. A
@@ -237,7 +241,9 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
 
 
 @kernel
-def build_automaton(order, indptr, data, child_start, labels, fallback, longest, current):
+def build_automaton(
+    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, current: Any
+) -> int:
     """Build the automaton of the sorted, distinct, reversed tokens.
 
     Parameters

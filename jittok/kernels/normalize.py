@@ -11,7 +11,7 @@ the capacity to try next.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,9 @@ class AlignedText(NamedTuple):
 
 
 @kernel
-def may_change(suspicion, forms, data, starts, ends, first, last, out):
+def may_change(
+    suspicion: Any, forms: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any, out: Any
+) -> int:
     """Say which segments the steps may change; quick, and never wrong about one that they do change.
 
     Parameters
@@ -149,7 +151,7 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
 
 
 @kernel
-def decode_segments(data, starts, ends, out):
+def decode_segments(data: Any, starts: Any, ends: Any, out: Any) -> int:
     """Decode segments of valid UTF-8.
 
     Parameters
@@ -190,7 +192,7 @@ def decode_segments(data, starts, ends, out):
 
 
 @kernel
-def encode_text(text, data, starts, ends):
+def encode_text(text: Any, data: Any, starts: Any, ends: Any) -> int:
     """Encode to UTF-8.
 
     Parameters
@@ -234,7 +236,7 @@ def encode_text(text, data, starts, ends):
 
 
 @helper
-def _sort_marks(packed, first, last, scratch):
+def _sort_marks(packed: Any, first: Any, last: Any, scratch: Any) -> None:
     """Sort the packed codepoints [first, last) by combining class, stably; at most 55 passes, one a class."""
     for i in range(first, last):
         scratch[i - first] = packed[i]
@@ -253,7 +255,7 @@ def _sort_marks(packed, first, last, scratch):
 
 
 @helper
-def _composed(pairs, results, before, codepoint):
+def _composed(pairs: Any, results: Any, before: Any, codepoint: Any) -> int:
     """What two codepoints compose to, or -1."""
     if 0x1100 <= before < 0x1113 and 0x1161 <= codepoint < 0x1176:
         return 0xAC00 + ((before - 0x1100) * 21 + (codepoint - 0x1161)) * 28
@@ -274,7 +276,9 @@ def _composed(pairs, results, before, codepoint):
 
 
 @helper
-def _compose(pairs, results, codepoints, source_start, source_end, first, last):
+def _compose(
+    pairs: Any, results: Any, codepoints: Any, source_start: Any, source_end: Any, first: Any, last: Any
+) -> int:
     """Compose the packed, ordered codepoints [first, last) in place; returns the new end."""
     aligned = source_start.shape[0] > 0
     written = first
@@ -308,7 +312,7 @@ def _compose(pairs, results, codepoints, source_start, source_end, first, last):
 
 
 @kernel
-def substitute(tables, text, out, scratch):
+def substitute(tables: Any, text: Any, out: Any, scratch: Any) -> int:
     """Apply a normalization form or lower case.
 
     Parameters
@@ -451,7 +455,7 @@ def substitute(tables, text, out, scratch):
 
 
 @kernel
-def replace_literal(pattern, failure, content, text, out):
+def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: Any) -> int:
     """Replace every occurrence of a string, leftmost first, without overlap.
 
     Parameters
@@ -534,7 +538,7 @@ def replace_literal(pattern, failure, content, text, out):
 
 
 @kernel
-def replace_matches(automaton, content, text, out):
+def replace_matches(automaton: Any, content: Any, text: Any, out: Any) -> int:
     """Replace every match of a regular expression, leftmost first, without overlap.
 
     Parameters
@@ -608,7 +612,9 @@ def replace_matches(automaton, content, text, out):
 
 
 @kernel
-def edit_ends(strip_left, strip_right, prefix, unless, at_start, text, out):
+def edit_ends(
+    strip_left: Any, strip_right: Any, prefix: Any, unless: Any, at_start: Any, text: Any, out: Any
+) -> int:
     """Remove white space at the ends of each segment, then put `prefix` before what is not empty.
 
     Parameters

@@ -18,7 +18,7 @@ from jittok.unicode import classes
 
 
 @cache
-def load_normalization() -> dict[str, NDArray[np.generic]]:
+def load_normalization() -> dict[str, NDArray[Any]]:
     """The arrays of ``normalization.npz``; ``scripts/build_unicode_normalization.py`` says what they are."""
     with np.load(Path(__file__).parent / "normalization.npz", allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
@@ -34,7 +34,7 @@ def fold_pages(values: NDArray[Any]) -> tuple[NDArray[np.uint16], NDArray[Any]]:
     page_of = np.zeros(len(pages), dtype=np.uint16)
     kept = [pages[0]]
     number_of = {pages[0].tobytes(): 0}
-    filled = pages.any(axis=1)
+    filled = np.any(pages != 0, axis=1)
     if filled[0]:  # else page 0, that of ASCII, is the empty one already
         page_of[~filled] = 1
         kept.append(np.zeros_like(pages[0]))
