@@ -38,6 +38,11 @@ Side = Literal["left", "right"]
 #: Changes when the same spec would be encoded otherwise.
 _FINGERPRINT_VERSION = 1
 
+#: Fields of a spec and its model that are hashed from the tables instead, or say nothing about ids.
+_NOT_FINGERPRINTED = frozenset(
+    "vocab merges ranks model source_format stored_truncation stored_padding extra".split()
+)
+
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
 _SUFFIXES = {".json": "tokenizer.json", ".tiktoken": "tiktoken", ".jittok": "jittok"}
 
@@ -287,6 +292,8 @@ class Tokenizer:
         """
         source = self._texts(texts, errors, surrogates)
         policy = self.spec.default_special if special is None else special
+        if threads is not None:
+            threads = whole_number("threads", threads, 1)
         counts = self._engine.count(source.data, source.indptr, special=policy, threads=threads)
         return counts + self._post_processor.template(False, add_special_tokens).num_special
 
@@ -515,9 +522,7 @@ class Tokenizer:
         for part in (model, self.spec):
             for field in fields(part):
                 # How the file was written, and what native calls never apply, is no part of it.
-                if field.name not in (
-                    "vocab", "merges", "ranks", "model", "source_format", "stored_truncation", "stored_padding", "extra"
-                ):  # fmt: skip
+                if field.name not in _NOT_FINGERPRINTED:
                     digest.update(f"{field.name}={getattr(part, field.name)!r}\n".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
