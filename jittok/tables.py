@@ -136,7 +136,7 @@ class AddedTokenTables(NamedTuple):
     ids: NDArray[np.int32]  # [n_tokens], the id of each token
     lengths: NDArray[np.int32]  # [n_tokens], in bytes, > 0
     flags: NDArray[np.uint8]  # [n_tokens], TOKEN_* bits
-    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1
+    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1; -1 if skipping
     child_start: NDArray[np.int32]  # [n_states + 1], children of s: child_start[s]..child_start[s + 1] - 1
     labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
     fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself

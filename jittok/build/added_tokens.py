@@ -47,14 +47,15 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     from jittok.kernels import added_tokens as kernels
 
     contents = [token.content.encode("utf-8", "surrogatepass") for token in tokens]
-    first_of: dict[bytes, int] = {}
-    for index, content in enumerate(contents):
-        if content:
-            first_of.setdefault(content[::-1], index)
+    # Of equal contents the first counts: it is the last to be put in.
+    first_of = {
+        content[::-1]: index for index, content in zip(range(len(contents))[::-1], contents[::-1], strict=True)
+    }
+    first_of.pop(b"", None)
     strings = sorted(first_of)
     order = np.array([first_of[string] for string in strings], dtype=np.int32)
     indptr = np.zeros(len(strings) + 1, dtype=np.int64)
-    indptr[1:] = np.cumsum([len(string) for string in strings])
+    indptr[1:] = np.cumsum(np.fromiter(map(len, strings), dtype=np.int64, count=len(strings)))
     data = np.frombuffer(b"".join(strings), dtype=np.uint8)
 
     n_bytes = len(data)
@@ -74,12 +75,12 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     for child in range(1, int(child_start[1])):
         root_next[labels[child]] = child
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
-    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max((len(string) for string in strings), default=0)
+    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max(map(len, strings), default=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
     word = load_word_classes()
     return tables.AddedTokenTables(
         ids=read_only(np.array([token.id for token in tokens], dtype=np.int32)),
-        lengths=read_only(np.array([len(content) for content in contents], dtype=np.int32)),
+        lengths=read_only(np.array(list(map(len, contents)), dtype=np.int32)),
         flags=read_only(
             np.array(
                 [
@@ -91,7 +92,7 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
                 dtype=np.uint8,
             )
         ),
-        shorter=read_only(_shorter(contents, first_of)),
+        shorter=read_only(_shorter(contents, {} if skipping else first_of)),
         child_start=read_only(child_start),
         labels=read_only(labels),
         fallback=read_only(fallback),
@@ -125,12 +126,10 @@ def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
     alone; where even the last bytes are too many, there are no rows.
     """
     before: dict[int, set[int] | None] = {}  # None: only the last byte is compared
-    for string in reversed_tokens:
-        known = before.setdefault(string[0], set())
-        if len(string) == 1:
-            before[string[0]] = None
-        elif known is not None:
-            known.add(string[1])
+    for ending in sorted({string[:2] for string in reversed_tokens}):  # a single byte sorts first
+        known = before.setdefault(ending[0], set() if len(ending) > 1 else None)
+        if known is not None:
+            known.add(ending[1])
 
     def count(last: int) -> int:
         kinds = before[last]
