@@ -19,7 +19,7 @@ from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, SpecialTokenError
 from jittok.rewriting import Rewriter
-from jittok.tables import MERGE_RANKED
+from jittok.tables import MERGE_RANKED, N_MASKS
 
 T = TypeVar("T")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -440,7 +440,7 @@ class Engine:
         try:
             worker = self._workers.pop()
         except IndexError:
-            worker = Worker(int(self.plan.last_split.numbers[4]))
+            worker = Worker(int(self.plan.last_split.numbers[N_MASKS]))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
