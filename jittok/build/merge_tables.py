@@ -269,6 +269,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
     reachable[symbol_token] = 1
     numbers = general.numbers.copy()
     numbers[MERGE_RANKED] = 1
+    numbers[MERGE_UNKNOWN] = -1  # no byte is unknown
     return general._replace(
         pair_slots=_pair_slots(left, right),
         byte_pair=byte_pair,

@@ -148,8 +148,6 @@ def _added_stage(
     """Tables for some of the added tokens, their content normalised if a normalizer is given."""
     if not members:
         return None
-    # Two may be the same once normalised: then a special token counts first, as in tokenizers.
-    members = sorted(members, key=lambda i: not tokens[i].special)
     chosen = [tokens[i] for i in members]
     if normalizer:
         contents = normalizer.apply_strings([token.content for token in chosen])
