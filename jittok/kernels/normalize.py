@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, kernel
-from jittok.kernels.machine import low_bits, trailing_zeros
+from jittok.kernels.machine import range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
     SUBSTITUTION_COMPOSES,
@@ -100,7 +100,7 @@ def may_change(
         while position < end and not changes:
             if not ascii_changes and np.int64(data[position]) < 0x80:
                 if position + 64 <= data.shape[0]:  # may look beyond the segment
-                    position += trailing_zeros(low_bits(data, position, 7))
+                    position += trailing_zeros(range_bits(data, position, 0x80, 0x80))
                     if position > end:
                         position = end
                 else:
