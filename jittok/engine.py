@@ -485,7 +485,10 @@ class Engine:
             # Not every pre-token has an id: number them all, and look up where those of the ids begin.
             word_start, first_word = _pre_tokens(parts, plan.last_split, start, end)
             n_words = np.diff(first_word)
-            id_starts = word_start[np.repeat(first_word[:-1], counts) + word] if len(ids) else np.empty(0, np.int64)
+            number = np.repeat(first_word[:-1], counts) + word
+            if len(number) and number.max() >= len(word_start):
+                raise FormatError("the split tables contradict each other; the jittok file is damaged")
+            id_starts = word_start[number]
         elif words:
             has_ids = counts > 0
             n_words[has_ids] = word[part_end[has_ids] - 1] + 1

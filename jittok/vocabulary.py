@@ -98,13 +98,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
         # The model may make the same string from the text's bytes; another string replaces the model's.
         of_model[number] &= by_id[number] == content
         by_id[number] = content
-        flags[number] |= (
-            PRESENT
-            | ADDED
-            | SPECIAL * added_token.special
-            | STRIPS * (added_token.lstrip or added_token.rstrip)
-            | NORMALIZED * added_token.normalized
-        )
+        flags[number] |= added_token_flags(added_token)
     encoded = _encoded(by_id)
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
@@ -128,6 +122,17 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     for array in tables:
         array.flags.writeable = False
     return tables
+
+
+def added_token_flags(token: AddedToken) -> int:
+    """Return the bits of ``VocabularyTables.flags`` of an added token."""
+    return (
+        PRESENT
+        | ADDED
+        | SPECIAL * token.special
+        | STRIPS * (token.lstrip or token.rstrip)
+        | NORMALIZED * token.normalized
+    )
 
 
 def _encoded(tokens: list[Any]) -> list[bytes]:

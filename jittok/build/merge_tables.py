@@ -269,13 +269,14 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
     reachable[symbol_token] = 1
     numbers = general.numbers.copy()
     numbers[MERGE_RANKED] = 1
-    numbers[MERGE_UNKNOWN] = -1  # no byte is unknown
+    numbers[[MERGE_UNKNOWN, MERGE_FUSE_UNKNOWN, MERGE_BYTE_FALLBACK]] = -1, 0, 0  # no byte is unknown
     return general._replace(
         pair_slots=_pair_slots(left, right),
         byte_pair=byte_pair,
         merge_result=np.arange(256, 256 + len(made), dtype=np.int32),
         symbol_token=symbol_token,
         unit_slots=np.full(8, EMPTY, np.uint64),
+        fallback_symbol=np.full(256, -1, np.int32),
         reachable=reachable,
         numbers=numbers,
     )

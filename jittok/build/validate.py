@@ -100,6 +100,7 @@ def check_split(tables: SplitTables, where: str) -> None:
     check.below(tables.byte_class, end_class + 1, "byte_class")
     check(len(tables.ranges) % 3 == 0, "ranges", "rows of three values")
     check(0 <= decided < n_masks and 0 <= undecided < n_masks, "numbers", "masks that there are")
+    check(decided != undecided, "numbers", "two different masks")
     check(len(tables.program) % 4 == 0, "program", "rows of four values")
     operation, result, first, second = tables.program.reshape(-1, 4).T
     check.below(operation, MASK_AHEAD + 1, "program")

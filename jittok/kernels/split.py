@@ -373,9 +373,10 @@ def split_chunk(split: Any, chunk: Any) -> int:
     masks[decided + 1] |= np.uint64(1)
     masks[undecided + 1] &= ~np.uint64(1)
     for piece in range(state[PIECES] if complete else state[PIECES] - 1):
-        edge = np.int64(chunk.piece_edge[piece])
-        masks[decided + (edge >> 6)] |= np.uint64(1) << np.uint64(edge & 63)
-        masks[decided + (edge + 1 >> 6)] |= np.uint64(1) << np.uint64(edge + 1 & 63)
+        for place in range(chunk.piece_edge[piece], chunk.piece_edge[piece] + 2):
+            bit = np.uint64(1) << np.uint64(place & 63)
+            masks[decided + (place >> 6)] |= bit
+            masks[undecided + (place >> 6)] &= ~bit
     # The codepoint after the last entry is known only where a segment ends there.
     limit = stop if complete else stop - 1
     any_undecided = np.uint64(0)
