@@ -48,7 +48,9 @@ class Family(NamedTuple):
 FAMILIES = {
     # The ids of gpt2's tokenizer.json are the ranks of r50k_base, and tiktoken is quicker than tokenizers.
     "gpt2": Family("bbpe/gpt2/tokenizer.json", "tiktoken/r50k_base/r50k_base.tiktoken", R50K),
-    "cl100k": Family("tiktoken/cl100k_base/cl100k_base.tiktoken", "tiktoken/cl100k_base/cl100k_base.tiktoken", CL100K),
+    "cl100k": Family(
+        "tiktoken/cl100k_base/cl100k_base.tiktoken", "tiktoken/cl100k_base/cl100k_base.tiktoken", CL100K
+    ),
     "o200k": Family("tiktoken/o200k_base/o200k_base.tiktoken", "tiktoken/o200k_base/o200k_base.tiktoken", O200K),
     "llama3": Family("bbpe/llama3/tokenizer.json", "bbpe/llama3/tokenizer.json", None),
     "qwen3": Family("bbpe/qwen3/tokenizer.json", "bbpe/qwen3/tokenizer.json", None),

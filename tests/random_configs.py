@@ -93,7 +93,11 @@ def bpe(rng: random.Random, byte_level: bool) -> Block:
         for a, b in forms
         if len(forms) == 1 or rng.random() < 0.9
     ]
-    frequent = [item for item in items if any(c in item[2] for c in "ab\u0120cdABe\u00c3\u00a9\u00e8\u00b4")] if byte_level else list(items)
+    frequent = (
+        [item for item in items if any(c in item[2] for c in "ab\u0120cdABe\u00c3\u00a9\u00e8\u00b4")]
+        if byte_level
+        else list(items)
+    )
     merges = []
     for _ in range(rng.choice([0, 3, 20, 80])):
         left, right = rng.choice(frequent), rng.choice(frequent)
@@ -138,7 +142,8 @@ def pattern(rng: random.Random) -> Block:
 def pre_tokenizer(rng: random.Random, byte_level: bool) -> Block | None:
     """A pre-tokenizer or a sequence of some; with ByteLevel last, or a Metaspace anywhere."""
     choices = [
-        *[lambda: {"type": "Split", "pattern": pattern(rng), "behavior": behavior(), "invert": rng.random() < 0.3}] * 3,
+        *[lambda: {"type": "Split", "pattern": pattern(rng), "behavior": behavior(), "invert": rng.random() < 0.3}]
+        * 3,
         lambda: {"type": "Digits", "individual_digits": rng.random() < 0.5},
         lambda: {"type": "Whitespace"},
         lambda: {"type": "WhitespaceSplit"},
@@ -176,11 +181,17 @@ def byte_level_block(rng: random.Random) -> Block:
 
 
 def normalizer(rng: random.Random) -> Block | None:
-    replaced = [{"Regex": p} for p in (r"\s+", r"\d", r"\p{L}+", " {2,}", "a|b")] + [{"String": s} for s in STRINGS]
+    replaced = [{"Regex": p} for p in (r"\s+", r"\d", r"\p{L}+", " {2,}", "a|b")] + [
+        {"String": s} for s in STRINGS
+    ]
     choices = [
         lambda: {"type": rng.choice(["NFC", "NFD", "NFKC", "NFKD"])},
         lambda: {"type": "Lowercase"},
-        lambda: {"type": "Replace", "pattern": rng.choice(replaced), "content": rng.choice(["", "\u2581", "x", "ab", " "])},
+        lambda: {
+            "type": "Replace",
+            "pattern": rng.choice(replaced),
+            "content": rng.choice(["", "\u2581", "x", "ab", " "]),
+        },
         lambda: {"type": "Prepend", "prepend": rng.choice(["\u2581", " ", "ab"])},
         lambda: {"type": "Strip", "strip_left": rng.random() < 0.5, "strip_right": rng.random() < 0.5},
     ]
@@ -222,7 +233,8 @@ def post_processor(rng: random.Random, vocab: dict[str, int]) -> Block | None:
         "single": [token(first, 0), sequence("A", 0), token(last, rng.choice([0, 1]))],
         "pair": pair,
         "special_tokens": {
-            name: {"id": name, "ids": [number], "tokens": [name]} for name, number in ((first, first_id), (last, last_id))
+            name: {"id": name, "ids": [number], "tokens": [name]}
+            for name, number in ((first, first_id), (last, last_id))
         },
     }
     if kind is None:

@@ -114,7 +114,12 @@ def test_missing_files(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"!!! 0\n", "line 1"), (b"YQ== 0\nYg== x\n", "line 2"), (b"YQ== 0\nYg== 0\n", "tiktoken"), (b"YQ== 0\nYg== -1\n", "tiktoken")],
+    [
+        (b"!!! 0\n", "line 1"),
+        (b"YQ== 0\nYg== x\n", "line 2"),
+        (b"YQ== 0\nYg== 0\n", "tiktoken"),
+        (b"YQ== 0\nYg== -1\n", "tiktoken"),
+    ],
 )
 def test_malformed_rank_files(tmp_path, content, message):
     path = tmp_path / "x.tiktoken"
@@ -130,7 +135,9 @@ def contents():
     """Small jittok files of several kinds."""
     result = []
     for seed in (1, 2, 4, 9):
-        tok = jittok.load_default() if seed == 0 else _from_block(random_configs.configuration(random.Random(seed)))
+        tok = (
+            jittok.load_default() if seed == 0 else _from_block(random_configs.configuration(random.Random(seed)))
+        )
         result.append(jittok_file.write(tok.spec, tok.plan, tok._vocabulary.tables))
     return result
 
@@ -170,7 +177,13 @@ def changed(content, rng):
 
 def use(content):
     """Load a jittok file and run every kernel; jittok's own exceptions are all that may come of it."""
-    texts = ["", "abc don't  1234 \u00e9\u65e5\U0001f600\n\n", "a" * 50 + "\u3000" * 20, "<x>y b c</s>", *"ab "] * 2
+    texts = [
+        "",
+        "abc don't  1234 \u00e9\u65e5\U0001f600\n\n",
+        "a" * 50 + "\u3000" * 20,
+        "<x>y b c</s>",
+        *"ab ",
+    ] * 2
     try:
         tok = jittok.tokenizer._from_bytes(content)
         for spans in (False, True):
@@ -258,7 +271,8 @@ def test_nul_and_nothing(default):
 
 
 @pytest.mark.parametrize(
-    "text", ["a" * 3_000_000, " " * 3_000_000, "\n" * 1_000_000, "\u65e5" * 700_000, "ab" * 1_000_000, "'" * 1_000_000]
+    "text",
+    ["a" * 3_000_000, " " * 3_000_000, "\n" * 1_000_000, "\u65e5" * 700_000, "ab" * 1_000_000, "'" * 1_000_000],
 )
 def test_one_giant_text(default, text):
     encoding = default.encode_batch([text, "next"], spans=True)
@@ -277,7 +291,9 @@ def test_output_that_cannot_be_written(tmp_path, default):
 
 def test_arrays_that_are_no_text(default):
     data = np.frombuffer("aé".encode(), np.uint8)
-    assert default.encode_batch((data, np.array([0, 1, 3]))).to_lists() == default.encode_batch(["a", "é"]).to_lists()
+    assert (
+        default.encode_batch((data, np.array([0, 1, 3]))).to_lists() == default.encode_batch(["a", "é"]).to_lists()
+    )
     with pytest.raises(JittokError):
         default.encode_batch((data, np.array([0, 2, 3])))  # cut inside a character
     with pytest.raises(JittokError):

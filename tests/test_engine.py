@@ -27,7 +27,9 @@ CODE = Path(__file__).parent
 
 _RUNS = st.builds(
     lambda character, n: character * n,
-    st.sampled_from([*" \ta.1\n\r\0e\u0301\u0085\u00a0\u2028\u3000\u65e5\U0001f600\u200d'-_=/", "\r\n", "ab", " a"]),
+    st.sampled_from(
+        [*" \ta.1\n\r\0e\u0301\u0085\u00a0\u2028\u3000\u65e5\U0001f600\u200d'-_=/", "\r\n", "ab", " a"]
+    ),
     st.integers(1, 40),
 )
 _PIECES = st.sampled_from(
@@ -260,7 +262,10 @@ def test_special_policies_with_random_added_tokens(tmp_path):
         for _ in range(5):
             text = random_configs.text(rng)
             expected = reference.encode(text, add_special_tokens=False).ids
-            assert ours.encode(text, add_special_tokens=False, special="text").ids.tolist() == expected, (seed, text)
+            assert ours.encode(text, add_special_tokens=False, special="text").ids.tolist() == expected, (
+                seed,
+                text,
+            )
             everything = ours.encode(text, special=set(ours.special_tokens))
             assert everything == ours.encode(text, special="parse")
             compared += 1
@@ -268,7 +273,11 @@ def test_special_policies_with_random_added_tokens(tmp_path):
 
 
 def byte_pairs(vocab, merges=(), **options):
-    model = {"type": "BPE", "vocab": {token: i for i, token in enumerate(vocab)}, "merges": [list(m) for m in merges]}
+    model = {
+        "type": "BPE",
+        "vocab": {token: i for i, token in enumerate(vocab)},
+        "merges": [list(m) for m in merges],
+    }
     return {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
         "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": {**model, **options},
