@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, SpecialTokenError
+from jittok.memory import large_copy
 from jittok.rewriting import Rewriter
 from jittok.tables import MERGE_RANKED, N_MASKS
 
@@ -144,6 +145,7 @@ class Engine:
         self._workers: deque[Worker] = deque()
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
+        self._merges = plan.merges
         #: A large cache begins with room for the vocabulary three times.
         self._cache_bits = min((3 * int(plan.merges.reachable.sum())).bit_length(), LARGEST_CACHE_BITS)
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
@@ -450,6 +452,14 @@ class Engine:
         """Give a worker a larger cache with what it knows, or an emptied one if it is as large as may be."""
         from jittok.kernels.words import SLOT_WORDS, fill_cache, new_word_cache
 
+        if self._merges is self.plan.merges and worker.bytes_seen >= SMALL_TEXT:
+            # Read at random for every new word: worth large pages once there is much text.
+            merges = self.plan.merges
+            self._merges = merges._replace(
+                pair_slots=large_copy(merges.pair_slots),
+                byte_pair=large_copy(merges.byte_pair),
+                symbol_token=large_copy(merges.symbol_token),
+            )
         old = worker.cache
         bits = (len(old.slots) // SLOT_WORDS).bit_length()
         if worker.bytes_seen < SMALL_TEXT and bits <= SMALL_CACHE_BITS + 2:
@@ -547,7 +557,7 @@ class Engine:
         while True:
             status = encode_segments(
                 plan.last_split,
-                plan.merges,
+                self._merges,
                 data,
                 start,
                 end,

@@ -210,8 +210,7 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
     """Cut pre-tokens that do not fit a key between codepoints that no token spans; returns the number of words.
 
     Merges only ever make tokens, so none can reach across such a junction, and the parts can be merged one by one:
-    in scripts without blanks, whole sentences become words that the cache knows. Parts are as long as fit a key where
-    they can be. Linear in the bytes of the pre-tokens cut.
+    in scripts without blanks, whole sentences become short words that the cache soon knows. Linear in the bytes cut.
     """
     state = chunk.state
     word = chunk.word
@@ -237,41 +236,25 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
         n += 1
         if end - first <= KEY_BYTES:
             continue
-        begin = first  # of the part
-        candidate = np.int64(-1)  # the last junction at which the part may end
         coded = decode_codepoint(text, first)
         left = coded >> 3
         at = first + (coded & 7)
-        while at < end:
+        # Room for the words still to come, each of which is one at least.
+        while at < end and n + (words - k) < limit:
             coded = decode_codepoint(text, at)
             right = coded >> 3
             left_end = left if left < 0x80 else PARTIAL | np.int64(text[np.uint64(at - 1)])
             right_begin = right if right < 0x80 else PARTIAL | np.int64(text[np.uint64(at)])
-            # Room for the words still to come, each of which is one at least.
-            may_cut = n + (words - k) < limit and not (
+            if not (
                 is_crossed(crossed, left, right)
                 or is_crossed(crossed, left_end, right)
                 or is_crossed(crossed, left, right_begin)
                 or is_crossed(crossed, left_end, right_begin)
-            )
-            if at - begin > KEY_BYTES and candidate >= 0 and n + (words - k) < limit:
-                word[np.uint64(n)] = candidate
+            ):
+                word[np.uint64(n)] = at
                 n += 1
-                begin = candidate
-                candidate = np.int64(-1)
-            if may_cut:
-                if at - begin > KEY_BYTES:
-                    word[np.uint64(n)] = at
-                    n += 1
-                    begin = at
-                    candidate = np.int64(-1)
-                else:
-                    candidate = at
             left = right
             at += coded & 7
-        if end - begin > KEY_BYTES and candidate >= 0 and n + (words - k) < limit:
-            word[np.uint64(n)] = candidate
-            n += 1
     while piece < state[PIECES]:
         chunk.piece_end_word[piece] = n
         piece += 1
