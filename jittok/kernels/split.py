@@ -101,7 +101,7 @@ def decode_codepoint(data: Any, at: int) -> int:
     return ((first & 7) << 18 | second << 12 | third << 6 | (np.int64(data[np.uint64(at + 3)]) & 63)) << 3 | 4
 
 
-@helper
+@inlined
 def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: Any) -> int:
     """Fill the chunk from SEGMENT and POSITION on with segments before `last`; returns the place after its last entry.
 
@@ -242,7 +242,7 @@ def next_boundary(
     return at if complete else -1
 
 
-@helper
+@inlined
 def run_program(split: Any, chunk: Any, words: int) -> int:
     """Run the mask program over the places of the chunk; `words` of each mask matter.
 
@@ -307,7 +307,7 @@ def run_program(split: Any, chunk: Any, words: int) -> int:
     return 0
 
 
-@helper
+@inlined
 def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> int:
     """Run the automaton where the masks do not decide, and add the boundaries it finds.
 
@@ -356,7 +356,7 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
     return limit
 
 
-@helper
+@inlined
 def split_chunk(split: Any, chunk: Any) -> int:
     """Find the boundaries of the loaded chunk; returns the number of complete pre-tokens, edges among them.
 

@@ -207,7 +207,7 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
     return n
 
 
-@helper
+@inlined
 def is_crossed(crossed: Any, left: int, right: int) -> bool:
     """Whether some token may span the junction of two codepoints; see ``build.junctions``."""
     shift = np.uint64(58) - np.uint64(trailing_zeros(np.uint64(crossed.size)))
@@ -215,7 +215,7 @@ def is_crossed(crossed: Any, left: int, right: int) -> bool:
     return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE != 0
 
 
-@helper
+@inlined
 def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
     """Cut pre-tokens that do not fit a key between codepoints that no token spans; returns the number of words.
 
@@ -423,7 +423,7 @@ def put_long(
     return 0
 
 
-@helper
+@inlined
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
     text = chunk.text
@@ -558,7 +558,7 @@ def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: 
     return 0
 
 
-@helper
+@inlined
 def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written: int) -> int:
     """Write the ids of pre-tokens [first, end); returns the new number of ids. Four places past it may be touched."""
     keys = scratch.keys
@@ -622,7 +622,7 @@ def write_details(
     return written
 
 
-@helper
+@inlined
 def is_full(cache: Any) -> bool:
     """Whether a whole chunk more might not fit into the cache."""
     counters = cache.counters
