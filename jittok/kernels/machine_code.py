@@ -1,0 +1,123 @@
+"""The operations of :mod:`jittok.kernels.machine` as Numba intrinsics, in generic LLVM, so they compile on any CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+_V64 = ir.VectorType(_I8, 64)
+
+
+def _byte_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(builder.bitcast(data, _I8.as_pointer()), [offset])
+
+
+@intrinsic
+def load64(typing_context: Any, array: Any, offset: Any) -> Any:
+    """Eight bytes at `offset` of a uint8 array, little-endian."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        value = builder.load(builder.bitcast(pointer, _I64.as_pointer()))
+        value.align = 1
+        return value
+
+    return types.uint64(array, types.int64), code
+
+
+@intrinsic
+def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
+    """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 2))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        builder.store(arguments[2], builder.bitcast(pointer, _I64.as_pointer())).align = 4
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64), code
+
+
+@intrinsic
+def low_bits(typing_context: Any, array: Any, index: Any, bit: Any) -> Any:
+    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        one = builder.shl(ir.Constant(_I8, 1), builder.trunc(arguments[2], _I8))
+        single = builder.insert_element(ir.Constant(_V64, ir.Undefined), one, ir.Constant(_I32, 0))
+        ones = builder.shuffle_vector(
+            single, ir.Constant(_V64, ir.Undefined), ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
+        )
+        mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_V64, [0] * 64))
+        return builder.bitcast(mask, _I64)
+
+    return types.uint64(array, types.int64, types.int64), code
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, value: Any) -> Any:
+    """Number of zero bits below the lowest set bit; 64 for 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.cttz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+        return builder.call(function, [arguments[0], ir.Constant(_I1, 0)])
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def highest_bit(typing_context: Any, value: Any) -> Any:
+    """Number of the highest set bit; -1 for 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.ctlz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+        zeros = builder.call(function, [arguments[0], ir.Constant(_I1, 0)])
+        return builder.sub(ir.Constant(_I64, 63), zeros)
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def count_bits(typing_context: Any, value: Any) -> Any:
+    """Number of set bits."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.call(builder.module.declare_intrinsic("llvm.ctpop", [_I64]), [arguments[0]])
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]`` ahead of its use."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        size = ir.Constant(_I64, array_type.dtype.bitwidth // 8)
+        offset = builder.mul(arguments[1], size)
+        pointer = _byte_pointer(context, builder, array_type, arguments[0], offset)
+        signature_ = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, signature_, "llvm.prefetch.p0")
+        builder.call(function, [pointer, _I32(0), _I32(3), _I32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code
+
+
+@intrinsic
+def multiply(typing_context: Any, a: Any, b: Any) -> Any:
+    """Product modulo 2**64."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.mul(arguments[0], arguments[1])
+
+    return types.uint64(types.uint64, types.uint64), code
