@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -30,7 +30,7 @@ CHUNK_BYTES = 1 << 20
 SMALL_TEXT = 1 << 18
 #: Bits of the number of pre-tokens that a worker's cache has room for: small, and the least and most of a large one.
 SMALL_CACHE_BITS = 11
-LARGE_CACHE_BITS = (18, 20)
+LARGE_CACHE_BITS = (19, 20)
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -58,18 +58,58 @@ class Sources(NamedTuple):
     end: NDArray[np.int64]  # [codepoints]
 
 
+class Source(NamedTuple):
+    """Documents, a chunk at a time."""
+
+    n_documents: int
+    size: int  # bytes, about
+    bounds: NDArray[np.int64]  # numbers of the documents at which chunks begin, and the number of documents
+    make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]  # UTF-8 of documents [first, last)
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks; at least one."""
+        return len(self.bounds) - 1
+
+    def chunk(self, i: int) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+        """UTF-8 and row pointers of chunk `i`, and the number of its first document."""
+        first, last = int(self.bounds[i]), int(self.bounds[i + 1])
+        data, indptr = self.make(first, last)
+        return data, indptr, first
+
+    @staticmethod
+    def of_arrays(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Source:
+        """Documents that are bytes already: document i is ``data[indptr[i]:indptr[i + 1]]``."""
+        return Source(
+            len(indptr) - 1,
+            int(indptr[-1] - indptr[0]),
+            _chunks(indptr),
+            lambda first, last: (data, indptr[first : last + 1]),
+        )
+
+    @staticmethod
+    def of_strings(
+        texts: Sequence[str], make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]
+    ) -> Source:
+        """Strings, of which `make` gives the UTF-8 form: so much of it is held at a time as there are threads."""
+        lengths = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=lengths[1:])
+        return Source(len(texts), int(lengths[-1]), _chunks(lengths), make)
+
+
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
-    __slots__ = ("bytes_seen", "cache", "chunk", "scratch")
+    __slots__ = ("bytes_seen", "cache", "chunk", "out", "scratch")
 
-    def __init__(self) -> None:
+    def __init__(self, n_masks: int) -> None:
         from jittok.kernels.split import new_chunk
         from jittok.kernels.words import new_merge_scratch, new_word_cache
 
-        self.chunk = new_chunk()
+        self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
         self.cache = new_word_cache(SMALL_CACHE_BITS + 3, SMALL_CACHE_BITS, 1 << 14, 1 << 16)
+        self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
 
 
@@ -128,21 +168,29 @@ class Engine:
         ArgumentError
             `special` or `threads` is none of the values allowed.
         """
+        source = Source.of_arrays(data, indptr)
+        return self.encode_source(source, spans=spans, words=words, special=special, threads=threads)
+
+    def encode_source(
+        self, source: Source, *, spans: bool = False, words: bool = False, special: SpecialPolicy = "parse",
+        threads: int | None = None,
+    ) -> EncodedTexts:  # fmt: skip
+        """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
-        bounds = _chunks(indptr)
-        n_chunks = len(bounds) - 1
-        n_threads = min(_threads(threads), n_chunks) if int(indptr[-1] - indptr[0]) >= PARALLEL_BYTES else 1
 
         def run(i: int) -> EncodedTexts:
-            return self._encode_chunk(data, indptr[bounds[i] : bounds[i + 1] + 1], int(bounds[i]), enabled, spans, words)
+            data, indptr, first_document = source.chunk(i)
+            return self._encode_chunk(data, indptr, first_document, enabled, spans, words)
 
+        results = self._results(source, run, threads)
+        return _joined(results, source.n_documents, spans, words)
+
+    def _results(self, source: Source, run: Callable[[int], T], threads: int | None) -> Iterator[T]:
+        """The results of all chunks, in order."""
+        n_threads = min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
         if n_threads <= 1:
-            results = [run(i) for i in range(n_chunks)]
-        else:
-            results = self._run_parallel(run, n_chunks, n_threads)
-        if len(results) == 1:
-            return results[0]
-        return _joined(results, spans, words)
+            return map(run, range(source.n_chunks))
+        return self._run_parallel(run, source.n_chunks, n_threads)
 
     def count(
         self,
@@ -153,26 +201,27 @@ class Engine:
         threads: int | None = None,
     ) -> NDArray[np.int64]:
         """Number of ids of each document; see :meth:`encode`. Ids are dropped a chunk at a time."""
+        return self.count_source(Source.of_arrays(data, indptr), special=special, threads=threads)
+
+    def count_source(
+        self, source: Source, *, special: SpecialPolicy = "parse", threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """As :meth:`count`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
-        bounds = _chunks(indptr)
-        n_chunks = len(bounds) - 1
-        n_threads = min(_threads(threads), n_chunks) if int(indptr[-1] - indptr[0]) >= PARALLEL_BYTES else 1
 
         def run(i: int) -> NDArray[np.int64]:
-            part = indptr[bounds[i] : bounds[i + 1] + 1]
-            return np.diff(self._encode_chunk(data, part, int(bounds[i]), enabled, False, False).indptr)
+            data, indptr, first_document = source.chunk(i)
+            return np.diff(self._encode_chunk(data, indptr, first_document, enabled, False, False).indptr)
 
-        if n_threads <= 1:
-            return np.concatenate([run(i) for i in range(n_chunks)])
-        return np.concatenate(self._run_parallel(run, n_chunks, n_threads))
+        return np.concatenate([np.zeros(0, np.int64), *self._results(source, run, threads)])
 
-    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> list[T]:
+    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> Iterator[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:
             self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
             self._pool_owner = owner
-        return list(self._pool.map(run, range(n)))
+        return self._pool.map(run, range(n))
 
     def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
         """Which added tokens are wanted; None where a special token is an error."""
@@ -320,7 +369,7 @@ class Engine:
         try:
             worker = self._workers.pop()
         except IndexError:
-            worker = Worker()
+            worker = Worker(int(self.plan.last_split.numbers[4]))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
@@ -381,13 +430,16 @@ class Engine:
         plan = self.plan
         n_bytes = int((end - start).sum())
         nothing = np.empty(0, np.int32)
-        out = np.empty(n_bytes + 8, np.int32)
         word = np.empty(n_bytes + 8, np.int32) if words else nothing
         length = np.empty(n_bytes + 8, np.int32) if lengths else nothing
         part_end = np.zeros(len(start), np.int64)
         if not len(start):
-            return out[:0], part_end, word[:0], length[:0]
+            return nothing, part_end, word[:0], length[:0]
         worker = self._acquire(n_bytes)
+        # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
+        if len(worker.out) < n_bytes + 8:
+            worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
+        out = worker.out
         state = worker.chunk.state
         state[:] = 0
         state[SEGMENT] = 0
@@ -411,15 +463,16 @@ class Engine:
             )
             if status != MORE_SCRATCH:
                 break
-            # Larger scratch serves this call only: one huge word must not hold memory for ever.
-            usual = worker.scratch
-            worker = _with_scratch(worker, new_merge_scratch(int(state[NEEDED])))
-            del usual
+            worker.scratch = new_merge_scratch(int(state[NEEDED]))
         n = int(state[WRITTEN])
+        ids = out[:n].copy()
+        # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
             worker.scratch = new_merge_scratch()
+        if len(out) > 4 * CHUNK_BYTES:
+            worker.out = np.empty(0, np.int32)
         self._workers.append(worker)
-        return out[:n], part_end, word[:n], length[:n]
+        return ids, part_end, word[:n], length[:n]
 
     def _text_spans(
         self,
@@ -454,11 +507,6 @@ class Engine:
         spans[:, 0] = sources.start[first]
         spans[:, 1] = sources.end[last]
         return spans
-
-
-def _with_scratch(worker: Worker, scratch: Any) -> Worker:
-    worker.scratch = scratch
-    return worker
 
 
 def _token_lengths(token_indptr: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -499,17 +547,46 @@ def _chunks(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).astype(np.int64)
 
 
-def _joined(results: Sequence[EncodedTexts], spans: bool, words: bool) -> EncodedTexts:
-    """The results of chunks as one."""
-    ids = np.concatenate([r.ids for r in results])
-    sizes = np.cumsum([0] + [len(r.ids) for r in results])
-    indptr = np.concatenate([[0]] + [r.indptr[1:] + size for r, size in zip(results, sizes, strict=False)])
+def _joined(results: Iterable[EncodedTexts], n_documents: int, spans: bool, words: bool) -> EncodedTexts:
+    """The results of chunks as one, taken over as they come."""
+    indptr = np.zeros(n_documents + 1, np.int64)
+    ids = np.empty(0, np.int32)
+    span_parts, word_parts = [], []
+    n = document = 0
+    for result in results:
+        size, documents = len(result.ids), len(result.indptr) - 1
+        if n + size > len(ids):
+            if documents == n_documents:
+                ids = result.ids
+            else:
+                # As many ids for each of the documents to come as so far, and a little more.
+                rest = int((n + size) / (document + documents) * n_documents * 1.05) + 1024
+                ids = _grown(ids, n, max(rest, n + size))
+        if ids is not result.ids:
+            ids[n : n + size] = result.ids
+        indptr[document + 1 : document + documents + 1] = result.indptr[1:] + n
+        n += size
+        document += documents
+        if spans:
+            span_parts.append(result.spans)
+        if words:
+            word_parts.append(result.word_ids)
     return EncodedTexts(
-        _frozen(ids),
-        _frozen(indptr.astype(np.int64)),
-        _frozen(np.concatenate([r.spans for r in results])) if spans else None,  # type: ignore[misc]
-        _frozen(np.concatenate([r.word_ids for r in results])) if words else None,  # type: ignore[misc]
+        _frozen(ids[:n]),
+        _frozen(indptr),
+        _frozen(_concatenated(span_parts)) if spans else None,
+        _frozen(_concatenated(word_parts)) if words else None,
     )
+
+
+def _grown(array: NDArray[np.int32], used: int, size: int) -> NDArray[np.int32]:
+    larger = np.empty(size, np.int32)
+    larger[:used] = array[:used]
+    return larger
+
+
+def _concatenated(parts: list[Any]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64]) -> Parts:

@@ -40,36 +40,29 @@ class SplitAutomaton(NamedTuple):
     end_class: int  # the class of the end of the text
 
 
-class SplitWindows(NamedTuple):
-    """Boundaries of a :class:`SplitAutomaton`, read off a few neighbouring codepoints wherever these decide.
+class SplitTables(NamedTuple):
+    """All that the split kernels read: the automaton, and the mask program that decides most boundaries at once.
 
     Whether a pre-token begins before a codepoint nearly always follows from the three codepoints before it,
-    itself and the one after it. Every codepoint has one number, its *fields*: what it contributes to the
-    table index from each of the five places, plus its class in bits 24-31. The index of a place is the OR of
-    the masked fields of the five codepoints around it; its low ``LEFT_BITS`` bits select ``left_row`` (what
-    the automaton's state may be, given the codepoints before), which with the other bits selects the decision:
-    0 no boundary, 1 boundary, 2 not decided here (the automaton must be run).
+    itself and the one after it. The program computes that for 512 places at a time, from one mask for each class:
+    ``decided`` has a bit at each place that is a boundary, ``undecided`` at each where the automaton must be run.
     """
 
-    ascii_fields: NDArray[np.uint32]  # [128] by codepoint
-    class_fields: NDArray[np.uint32]  # [256] by class
-    masks: NDArray[np.uint32]  # [5] place of the codepoint: -3, -2, -1, 0 (the boundary is before it), +1
-    left_row: NDArray[np.uint16]  # [1 << left bits], row of `decision`, premultiplied
-    decision: NDArray[np.uint8]  # [rows << bits of places 0 and +1], 0, 1 or 2
-
-
-class SplitTables(NamedTuple):
-    """All that the split kernels read."""
-
-    page_of: NDArray[np.uint16]
+    page_of: NDArray[np.uint16]  # see CodepointClasses
     class_of: NDArray[np.uint8]
-    transitions: NDArray[np.uint32]
-    ascii_fields: NDArray[np.uint32]
-    class_fields: NDArray[np.uint32]
-    masks: NDArray[np.uint32]
-    left_row: NDArray[np.uint16]
-    decision: NDArray[np.uint8]
-    numbers: NDArray[np.int64]  # [2] start state, end class
+    transitions: NDArray[np.uint32]  # see SplitAutomaton
+    program: NDArray[np.int32]  # [4 * operations] rows (MASK_* operation, result, operand, operand): numbers of masks
+    numbers: NDArray[np.int64]  # [5] start state, end class, mask `decided`, mask `undecided`, number of masks
+
+
+#: Operations of a mask program. Bit i of the result:
+MASK_EQUAL = 0  # place i is of the class that the operand names
+MASK_OR = 1
+MASK_AND = 2
+MASK_AND_NOT = 3  # the first operand, without the second
+MASK_NOT = 4
+MASK_BACK = 5  # bit i - k of the operand, k the second operand, from 1 to 3
+MASK_AHEAD = 6  # bit i + 1 of the operand
 
 
 class MergeTables(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from jittok._jit import helper, kernel
+from jittok.kernels.machine import equal_bits
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
     ADDED_TOKENS_MAX_LENGTH,
@@ -33,21 +34,16 @@ MAX_ENDINGS = 8
 
 @helper
 def _skip_back(data, low, position, endings):
-    """Go left in blocks while none of `endings` ends in the block; `low` bounds the byte before it.
-
-    Unsigned positions and one plain reduction for each ending are what LLVM turns into vector code.
-    """
+    """Go left in blocks while none of `endings` ends in the block; `low` bounds the byte before it."""
     while position - BLOCK > low:
-        base = np.uint64(position - BLOCK)
-        hit = False
+        base = position - BLOCK
+        hits = np.uint64(0)
         for e in range(endings.shape[0]):
-            last = endings[e, 0]
-            mask = endings[e, 1]
-            before = endings[e, 2]
-            for k in range(BLOCK):
-                at = base + np.uint64(k)
-                hit = hit | ((data[at] == last) & ((data[at - np.uint64(1)] & mask) == before))
-        if hit:
+            last = equal_bits(data, base, np.int64(endings[e, 0]))
+            if endings[e, 1] == 255 and last != 0:
+                last &= equal_bits(data, base - 1, np.int64(endings[e, 2]))
+            hits |= last
+        if hits != 0:
             break
         position -= BLOCK
     return position

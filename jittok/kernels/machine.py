@@ -28,9 +28,47 @@ def store_pair(array: Any, index: int, pair: np.uint64) -> None:
 
 
 @machine_operation
-def low_bits(array: Any, index: int, bit: int) -> np.uint64:
-    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
-    block = (array[int(index) : int(index) + 64] >> int(bit)) & 1
+def or8(words: Any, result: int, a: int, b: int) -> None:
+    """Eight words from `result` become those from `a` or those from `b`."""
+    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] | words[int(b) : int(b) + 8]
+
+
+@machine_operation
+def and8(words: Any, result: int, a: int, b: int) -> None:
+    """Eight words from `result` become those from `a` and those from `b`."""
+    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] & words[int(b) : int(b) + 8]
+
+
+@machine_operation
+def and_not8(words: Any, result: int, a: int, b: int) -> None:
+    """Eight words from `result` become those from `a` without those from `b`."""
+    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] & ~words[int(b) : int(b) + 8]
+
+
+@machine_operation
+def not8(words: Any, result: int, a: int) -> None:
+    """Eight words from `result` become the complement of those from `a`."""
+    words[int(result) : int(result) + 8] = ~words[int(a) : int(a) + 8]
+
+
+@machine_operation
+def back8(words: Any, result: int, a: int, places: int) -> None:
+    """Eight words from `result` become those from `a` moved up by `places` bits; the word before is read."""
+    low = words[int(a) - 1 : int(a) + 7] >> np.uint64(64 - int(places))
+    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] << np.uint64(places) | low
+
+
+@machine_operation
+def ahead8(words: Any, result: int, a: int) -> None:
+    """Eight words from `result` become those from `a` moved down by one bit; the word after is read."""
+    high = words[int(a) + 1 : int(a) + 9] << np.uint64(63)
+    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] >> np.uint64(1) | high
+
+
+@machine_operation
+def equal_bits(array: Any, index: int, value: int) -> np.uint64:
+    """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
+    block = array[int(index) : int(index) + 64] == value
     return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
 
 
