@@ -9,7 +9,6 @@ import numpy as np
 
 from jittok import tables
 from jittok.spec import AddedToken
-from jittok.unicode.normalization import load_word_classes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +74,7 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
     numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max((len(string) for string in strings), default=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
-    word = load_word_classes()
+    word_page_of, word_class_of = _word_classes(tokens)
     return tables.AddedTokenTables(
         ids=_frozen(np.array([token.id for token in tokens], dtype=np.int32)),
         lengths=_frozen(np.array([len(content) for content in contents], dtype=np.int32)),
@@ -97,10 +96,20 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
         longest=_frozen(longest),
         root_next=_frozen(root_next),
         endings=_frozen(_endings(strings, kernels.MAX_ENDINGS)),
-        word_page_of=word.page_of,
-        word_class_of=word.class_of,
+        word_page_of=word_page_of,
+        word_class_of=word_class_of,
         numbers=_frozen(numbers),
     )
+
+
+def _word_classes(tokens: Sequence[AddedToken]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    """Which codepoints are word characters; where no token asks, a table without any, which is quickly made."""
+    if any(token.single_word for token in tokens):
+        from jittok.unicode.normalization import load_word_classes
+
+        word = load_word_classes()
+        return word.page_of, word.class_of
+    return _frozen(np.zeros(0x110000 >> 7, dtype=np.uint16)), _frozen(np.zeros(128, dtype=np.uint8))
 
 
 def _shorter(contents: list[bytes], first_of: dict[bytes, int]) -> NDArray[np.int32]:
