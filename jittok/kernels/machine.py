@@ -66,6 +66,13 @@ def ahead8(words: Any, result: int, a: int) -> None:
 
 
 @machine_operation
+def low_bits(array: Any, index: int, bit: int) -> np.uint64:
+    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
+    block = (array[int(index) : int(index) + 64] >> int(bit)) & 1
+    return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
+
+
+@machine_operation
 def equal_bits(array: Any, index: int, value: int) -> np.uint64:
     """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
     block = array[int(index) : int(index) + 64] == value

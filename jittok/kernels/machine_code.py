@@ -144,6 +144,21 @@ def _splat(builder: Any, byte: Any) -> Any:
 
 
 @intrinsic
+def low_bits(typing_context: Any, array: Any, index: Any, bit: Any) -> Any:
+    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        ones = _splat(builder, builder.shl(ir.Constant(_I8, 1), builder.trunc(arguments[2], _I8)))
+        mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_V64, [0] * 64))
+        return builder.bitcast(mask, _I64)
+
+    return types.uint64(array, types.int64, types.int64), code
+
+
+@intrinsic
 def equal_bits(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
 
