@@ -16,6 +16,8 @@ import ctypes
 import hashlib
 import platform
 import sys
+from functools import reduce
+from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,6 +243,17 @@ def expected_objects(arguments: tuple[Any, ...]) -> list[Any]:
     return expected
 
 
+def number_paths(arguments: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    """Where the whole numbers are: positions among the arguments, and within NamedTuples."""
+    paths: list[tuple[int, ...]] = []
+    for i, argument in enumerate(arguments):
+        if isinstance(argument, tuple):
+            paths += [(i, *path) for path in number_paths(argument)]
+        elif not isinstance(argument, np.ndarray):
+            paths.append((i,))
+    return paths
+
+
 class Compiled:
     """A loaded kernel for one signature.
 
@@ -252,11 +265,13 @@ class Compiled:
         Address of an array of the addresses of :func:`expected_objects`.
     numbers
         Positions of the arguments that are whole numbers.
+    inner_numbers
+        Paths to all whole numbers, where some are within NamedTuples; else None.
     block
         ctypes array type of the call's block: result, exception, whole numbers.
     """
 
-    __slots__ = ("_kept", "_n_arguments", "block", "expected", "function", "numbers")
+    __slots__ = ("_kept", "_n_arguments", "block", "expected", "function", "inner_numbers", "numbers")
 
     def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
         objects = expected_objects(arguments)
@@ -265,16 +280,22 @@ class Compiled:
         self._n_arguments = len(arguments)
         self.function = function
         self.expected = ctypes.addressof(addresses)
-        self.numbers = tuple(i for i, a in enumerate(arguments) if not isinstance(a, np.ndarray | tuple))
-        self.block = ctypes.c_int64 * (2 + len(self.numbers))
+        paths = number_paths(arguments)
+        self.numbers = tuple(path[0] for path in paths)
+        self.inner_numbers = paths if any(len(path) > 1 for path in paths) else None
+        self.block = ctypes.c_int64 * (2 + len(paths))
 
     def __call__(self, arguments: tuple[Any, ...]) -> int:
         """Run the kernel; :data:`MISMATCH` if it is not for these arguments."""
         if len(arguments) != self._n_arguments:
             return MISMATCH
         try:
-            block = self.block(0, 0, *[arguments[i] for i in self.numbers])
-        except TypeError:
+            if self.inner_numbers is None:
+                numbers = [arguments[i] for i in self.numbers]
+            else:
+                numbers = [reduce(getitem, path, arguments) for path in self.inner_numbers]
+            block = self.block(0, 0, *numbers)
+        except (TypeError, IndexError):
             return MISMATCH
         at = ctypes.addressof(block)
         if self.function(at, at + 8, id(arguments), self.expected, at + 16) != 0:
