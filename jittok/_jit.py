@@ -5,7 +5,8 @@ kernels only). Nothing is compiled before its first call, and nothing here impor
 compiled. The first call with arguments of some types looks, in this order, for
 
 1. a *code file* in the cache: machine code that is loaded without Numba (:mod:`jittok._native`);
-2. Numba: the kernel is compiled, and a code file left for later processes (:mod:`jittok._compiler`);
+2. Numba: the kernel is compiled, and a code file left for later processes (:mod:`jittok._compiler`); meanwhile short
+   texts are interpreted (:mod:`jittok._background`);
 3. where code files are not supported (other systems than Linux on x86-64, Numba debugging settings, another Numba
    whose private parts have moved, arguments of unusual layout), Numba's ordinary dispatcher with a cache on disk.
 
@@ -158,6 +159,8 @@ class Kernel(Helper):
         super().__init__(function)
         self._compiled: tuple[Any, ...] = ()  # jittok._native.Compiled for each signature met
         self._by_signature: dict[str, Any] = {}
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        self._data = names.index("data") if "data" in names else None
 
     def __call__(self, *arguments: Any) -> Any:
         for compiled in self._compiled:
@@ -186,12 +189,51 @@ class Kernel(Helper):
                 signature = _native.signature(arguments)
             except _native.Unsupported:
                 signature = None
-            compiled = None if signature is None else self._code(signature, arguments)
-            if compiled is not None:
-                result = compiled(arguments)
-                if result != _native.MISMATCH:
-                    return result
+            if signature is not None:
+                if self._is_postponed(signature, arguments):
+                    from jittok import _background
+
+                    return _background.interpret(self.py_func, arguments)
+                compiled = self._code(signature, arguments)
+                if compiled is not None:
+                    result = compiled(arguments)
+                    if result != _native.MISMATCH:
+                        return result
         return self.dispatcher(*arguments)
+
+    def prepare(self, *arguments: Any) -> bool:
+        """Compile for arguments like these, or load the code; False where code files are not supported."""
+        if code_environment() is None:
+            return False
+        from jittok import _native
+
+        arguments = tuple(map(_native.canonical, arguments))
+        return self._code(_native.signature(arguments), arguments) is not None
+
+    def _is_postponed(self, signature: str, arguments: tuple[Any, ...]) -> bool:
+        """Whether to interpret this call, because nothing is compiled yet and the work is small."""
+        if signature in self._by_signature:
+            return False
+        name, key = self._code_file(signature)
+        if (cache_root() / source_stamp() / name).exists():
+            return False
+        from jittok import _background
+
+        if not _background.is_small(self._work(arguments)):
+            return False
+        try:
+            folder = cache_folder()
+            if folder is not None:
+                _background.request(folder, name, self.py_func.__module__, self.py_func.__name__, arguments)
+        except (OSError, ValueError):  # no process can be started here
+            pass
+        return True
+
+    def _work(self, arguments: tuple[Any, ...]) -> int:
+        """Size of the work: bytes of text where the kernel has text, else of the largest array."""
+        if self._data is not None:
+            return len(arguments[self._data])
+        return max((argument.size for argument in arguments if hasattr(argument, "dtype")), default=0)
 
     def _code(self, signature: str, arguments: tuple[Any, ...]) -> Any:
         """Compiled code for a signature: loaded, or compiled now; None if that is not possible."""
@@ -206,6 +248,8 @@ class Kernel(Helper):
             try:
                 name, key = self._code_file(signature)
                 code = _read_code(name, key)
+                if code is None and _wait_for_code(name):
+                    code = _read_code(name, key)
                 if code is None:
                     code = self._compile(arguments)
                     _write_code(name, key, code)
@@ -259,7 +303,7 @@ def source_stamp() -> str:
     """Hash of all sources that compiled kernels come from."""
     digest = hashlib.blake2b(digest_size=12)
     package = Path(__file__).parent
-    own = [package / name for name in ("_jit.py", "_native.py", "_compiler.py", "tables.py")]
+    own = [package / name for name in ("_jit.py", "_native.py", "_compiler.py", "_background.py", "tables.py")]
     try:
         for path in [*own, *sorted((package / "kernels").glob("*.py"))]:
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -294,6 +338,17 @@ def _read_code(name: str, key: str) -> Any:
     except (OSError, RuntimeError):
         return None
     return _native.unpack(content, key)
+
+
+def _wait_for_code(name: str) -> bool:
+    """Wait while a process in the background compiles a code file; False if there was nothing to wait for."""
+    from jittok import _background
+
+    folder = cache_root() / source_stamp()
+    if not _background.enabled() or not folder.is_dir():
+        return False
+    _background.wait(folder, name)
+    return True
 
 
 def _write_code(name: str, key: str, code: Any) -> None:
