@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -25,6 +26,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np import numpy_support
 
+from jittok import _jit
 from jittok._native import IMPORTS, MISMATCH, Code, ObjectLayout
 
 _OPTIONS = {
@@ -34,6 +36,8 @@ _OPTIONS = {
     "no_cfunc_wrapper": True,
     # Arrays are lent to kernels and never made in them: no reference is counted.
     "_nrt": False,
+    # Rewriting is for array expressions, which kernels do not have.
+    "no_rewrites": True,
 }
 _I8, _I32, _I64 = (ir.IntType(bits) for bits in (8, 32, 64))
 
@@ -89,13 +93,15 @@ def compile_kernel(
 
     dispatcher = numba.njit(**_OPTIONS)(entry)
     target = cpu_target.target_context
-    with global_compiler_lock:
+    with global_compiler_lock, _remembered_types():
         usual = target._internal_codegen
         target._internal_codegen = _Codegen("jittok")
+        _jit.compiling_code_file = True
         try:
             dispatcher.compile((types.int64, types.int64, types.int64))
         finally:
             target._internal_codegen = usual
+            _jit.compiling_code_file = False
         (result,) = dispatcher.overloads.values()
         module = _linked_module(result.library)
         name = result.fndesc.llvm_func_name
@@ -114,6 +120,28 @@ def compile_kernel(
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     return link(machine.emit_object(module), name)
+
+
+@contextmanager
+def _remembered_types() -> Iterator[None]:
+    """Let type inference remember what each operation gives: it asks for the same thousands of times."""
+    context = cpu_target.typing_context
+    resolve = context.resolve_function_type
+    known: dict[Any, Any] = {}
+
+    def remembering(function: Any, arguments: Any, keywords: Any) -> Any:
+        if keywords:
+            return resolve(function, arguments, keywords)
+        key = function, tuple(arguments)
+        if key not in known:
+            known[key] = resolve(function, arguments, keywords)
+        return known[key]
+
+    context.resolve_function_type = remembering
+    try:
+        yield
+    finally:
+        del context.resolve_function_type
 
 
 def _linked_module(library: Any) -> Any:
