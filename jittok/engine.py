@@ -100,17 +100,40 @@ class Source(NamedTuple):
         return Source(len(texts), int(lengths[-1]), _chunks(lengths), make)
 
 
+class IdBuffer:
+    """Ids of chunks one after another; grows, so that what is in it need not be copied at the end."""
+
+    def __init__(self, estimate: int) -> None:
+        self.ids = np.empty(estimate, np.int32)
+        self.used = 0
+
+    def reserve(self, n: int) -> NDArray[np.int32]:
+        """The array, with room for at least `n` ids after those in use."""
+        if self.used + n > len(self.ids):
+            larger = np.empty(max(self.used + n, len(self.ids) * 3 // 2), np.int32)
+            larger[: self.used] = self.ids[: self.used]
+            self.ids = larger
+        return self.ids
+
+    def add(self, ids: NDArray[np.int32]) -> None:
+        """Append ids."""
+        self.reserve(len(ids))[self.used : self.used + len(ids)] = ids
+        self.used += len(ids)
+
+
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
-    __slots__ = ("bytes_seen", "cache", "chunk", "out", "scratch")
+    __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "out", "scratch")
 
     def __init__(self, n_masks: int) -> None:
-        from jittok.kernels.split import new_chunk
+        from jittok.kernels.merge import new_merge_lanes
+        from jittok.kernels.split import CHUNK, new_chunk
         from jittok.kernels.words import new_merge_scratch, new_word_cache
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
+        self.lanes = new_merge_lanes(CHUNK)
         self.cache = new_word_cache(SMALL_CACHE_BITS + 3, SMALL_CACHE_BITS, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
@@ -181,16 +204,46 @@ class Engine:
         """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
 
-        def run(i: int) -> EncodedTexts:
-            data, indptr, first_document = source.chunk(i)
-            return self._encode_chunk(data, indptr, first_document, enabled, spans, words)
+        # Most text has a token for every three bytes or more.
+        buffer = IdBuffer(source.size // 3 + 64)
+        indptr = np.zeros(source.n_documents + 1, np.int64)
+        span_parts, word_parts = [], []
 
-        results = self._results(source, run, threads)
-        return _joined(results, source.n_documents, spans, words)
+        def run(i: int) -> tuple[EncodedTexts, bool]:
+            data, rows, first_document = source.chunk(i)
+            # One thread alone writes the ids of plain text where they are to stay.
+            return self._encode_chunk(
+                data, rows, first_document, enabled, spans, words, buffer if n_threads == 1 else None
+            )
 
-    def _results(self, source: Source, run: Callable[[int], T], threads: int | None) -> Iterator[T]:
+        n_threads = self._n_threads(source, threads)
+        document = 0
+        for result, is_in_place in self._results(source, run, n_threads):
+            before = buffer.used
+            if is_in_place:
+                buffer.used += len(result.ids)
+            else:
+                buffer.add(result.ids)
+            n = len(result.indptr) - 1
+            np.add(result.indptr[1:], before, out=indptr[document + 1 : document + n + 1])
+            document += n
+            if spans:
+                span_parts.append(result.spans)
+            if words:
+                word_parts.append(result.word_ids)
+        return EncodedTexts(
+            _frozen(buffer.ids[: buffer.used]),
+            _frozen(indptr),
+            _frozen(_concatenated(span_parts)) if spans else None,
+            _frozen(_concatenated(word_parts)) if words else None,
+        )
+
+    def _n_threads(self, source: Source, threads: int | None) -> int:
+        """How many threads to use."""
+        return min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+
+    def _results(self, source: Source, run: Callable[[int], T], n_threads: int) -> Iterator[T]:
         """The results of all chunks, in order."""
-        n_threads = min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
         if n_threads <= 1:
             return map(run, range(source.n_chunks))
         return self._run_parallel(run, source.n_chunks, n_threads)
@@ -214,9 +267,11 @@ class Engine:
 
         def run(i: int) -> NDArray[np.int64]:
             data, indptr, first_document = source.chunk(i)
-            return np.diff(self._encode_chunk(data, indptr, first_document, enabled, False, False).indptr)
+            result, _ = self._encode_chunk(data, indptr, first_document, enabled, False, False, None, keep=False)
+            return np.diff(result.indptr)
 
-        return np.concatenate([np.zeros(0, np.int64), *self._results(source, run, threads)])
+        n_threads = self._n_threads(source, threads)
+        return np.concatenate([np.zeros(0, np.int64), *self._results(source, run, n_threads)])
 
     def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> Iterator[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
@@ -258,9 +313,18 @@ class Engine:
         enabled: NDArray[np.bool_] | None,
         spans: bool,
         words: bool,
-    ) -> EncodedTexts:
+        buffer: IdBuffer | None,
+        keep: bool = True,
+    ) -> tuple[EncodedTexts, bool]:
+        """Ids of the documents of one chunk, and whether they lie in `buffer` already (after what is used of it)."""
         plan = self.plan
         n_documents = len(indptr) - 1
+        if not (spans or words or plan.stages) and self._is_plain(data, indptr, enabled):
+            start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
+            ids, part_end, _, _ = self._run_kernel(data, start, end, False, False, buffer, keep)
+            out_indptr = np.zeros(n_documents + 1, np.int64)
+            out_indptr[1:] = part_end
+            return EncodedTexts(ids, out_indptr), buffer is not None
         parts = Parts(
             data,
             np.arange(n_documents),
@@ -278,7 +342,23 @@ class Engine:
                 parts = _cut(parts, stage)
             else:
                 parts = self._rewrite(parts, stage, indptr, spans)
-        return self._merge(parts, indptr, spans, words)
+        return self._merge(parts, indptr, spans, words), False
+
+    def _is_plain(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+    ) -> bool:
+        """Whether no document holds an added token, nor anything that the normalizer changes."""
+        from jittok.added_tokens import may_hold_added_tokens
+
+        plan = self.plan
+        first, last = indptr[:1], indptr[-1:]
+        for stage in (plan.raw_tokens, plan.normalized_tokens):
+            # Documents lie one after another: what is in none of them together is in none of them.
+            if stage is not None and may_hold_added_tokens(stage.tables, data, first, last):
+                return False
+        if plan.normalizer is None:
+            return True
+        return not plan.normalizer.changes(data, indptr[:-1], indptr[1:]).any()
 
     def _find_added(
         self,
@@ -290,22 +370,13 @@ class Engine:
         """Cut text parts at the added tokens in them."""
         if stage is None:
             return parts
-        from jittok.kernels.added_tokens import find_added_tokens
+        from jittok.added_tokens import find_added_tokens
 
         wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-        is_text = parts.token < 0
-        text = np.flatnonzero(is_text)
-        start, end = parts.start[text], parts.end[text]
-        capacity = 256
-        while True:
-            rows = np.empty((capacity, 4), np.int64)
-            found = find_added_tokens(stage.tables, wanted, parts.data, start, end, 0, len(text), rows)
-            if found >= 0:
-                break
-            capacity = -found
-        if found == 0:
+        text = np.flatnonzero(parts.token < 0)
+        rows = find_added_tokens(stage.tables, wanted, parts.data, parts.start[text], parts.end[text])
+        if not len(rows):
             return parts
-        rows = rows[:found]
         if enabled is None:
             self._refuse_special(parts, text, rows, first_document)
         return _with_tokens(parts, text, rows)
@@ -427,7 +498,14 @@ class Engine:
         )
 
     def _run_kernel(
-        self, data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], words: bool, lengths: bool
+        self,
+        data: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        words: bool,
+        lengths: bool,
+        buffer: IdBuffer | None = None,
+        keep: bool = True,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         from jittok.kernels.split import POSITION, SEGMENT
         from jittok.kernels.words import MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
@@ -441,14 +519,18 @@ class Engine:
         if not len(start):
             return nothing, part_end, word[:0], length[:0]
         worker = self._acquire(n_bytes)
-        # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
-        if len(worker.out) < n_bytes + 8:
-            worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
-        out = worker.out
+        if buffer is not None:
+            out, offset = buffer.reserve(n_bytes + 8), buffer.used
+        else:
+            # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
+            if len(worker.out) < n_bytes + 8:
+                worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
+            out, offset = worker.out, 0
         state = worker.chunk.state
         state[:] = 0
         state[SEGMENT] = 0
         state[POSITION] = start[0]
+        state[WRITTEN] = offset
         data = _frozen(data)
         while True:
             status = encode_segments(
@@ -461,6 +543,7 @@ class Engine:
                 worker.chunk,
                 worker.cache,
                 worker.scratch,
+                worker.lanes,
                 out,
                 part_end,
                 word,
@@ -470,14 +553,18 @@ class Engine:
                 break
             worker.scratch = new_merge_scratch(int(state[NEEDED]))
         n = int(state[WRITTEN])
-        ids = out[:n].copy()
+        ids = out[offset:n]
+        if offset:
+            part_end -= offset
+        if buffer is None:
+            ids = ids.copy() if keep else ids[:0]
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
             worker.scratch = new_merge_scratch()
-        if len(out) > 4 * CHUNK_BYTES:
+        if len(worker.out) > 4 * CHUNK_BYTES:
             worker.out = np.empty(0, np.int32)
         self._workers.append(worker)
-        return ids, part_end, word[:n], length[:n]
+        return ids, part_end, word[: n - offset], length[: n - offset]
 
     def _text_spans(
         self,
@@ -550,44 +637,6 @@ def _chunks(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
     targets = indptr[0] + np.arange(1, total // CHUNK_BYTES + 1) * CHUNK_BYTES
     cuts = np.searchsorted(indptr, targets, side="left")
     return np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).astype(np.int64)
-
-
-def _joined(results: Iterable[EncodedTexts], n_documents: int, spans: bool, words: bool) -> EncodedTexts:
-    """The results of chunks as one, taken over as they come."""
-    indptr = np.zeros(n_documents + 1, np.int64)
-    ids = np.empty(0, np.int32)
-    span_parts, word_parts = [], []
-    n = document = 0
-    for result in results:
-        size, documents = len(result.ids), len(result.indptr) - 1
-        if n + size > len(ids):
-            if documents == n_documents:
-                ids = result.ids
-            else:
-                # As many ids for each of the documents to come as so far, and a little more.
-                rest = int((n + size) / (document + documents) * n_documents * 1.05) + 1024
-                ids = _grown(ids, n, max(rest, n + size))
-        if ids is not result.ids:
-            ids[n : n + size] = result.ids
-        indptr[document + 1 : document + documents + 1] = result.indptr[1:] + n
-        n += size
-        document += documents
-        if spans:
-            span_parts.append(result.spans)
-        if words:
-            word_parts.append(result.word_ids)
-    return EncodedTexts(
-        _frozen(ids[:n]),
-        _frozen(indptr),
-        _frozen(_concatenated(span_parts)) if spans else None,
-        _frozen(_concatenated(word_parts)) if words else None,
-    )
-
-
-def _grown(array: NDArray[np.int32], used: int, size: int) -> NDArray[np.int32]:
-    larger = np.empty(size, np.int32)
-    larger[:used] = array[:used]
-    return larger
 
 
 def _concatenated(parts: list[Any]) -> NDArray[Any]:

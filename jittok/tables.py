@@ -6,10 +6,22 @@ Every table is a NamedTuple of read-only, C-contiguous arrays, built once by :mo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array C-contiguous and read-only, as all tables and inputs of kernels are.
+
+    Both are part of a kernel's signature; one signature is compiled once.
+    """
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 class CodepointClasses(NamedTuple):
@@ -117,13 +129,13 @@ class AddedTokenTables(NamedTuple):
     ids: NDArray[np.int32]  # [n_tokens], the id of each token
     lengths: NDArray[np.int32]  # [n_tokens], in bytes, > 0
     flags: NDArray[np.uint8]  # [n_tokens], TOKEN_* bits
-    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1
+    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1; -1 if skipping
     child_start: NDArray[np.int32]  # [n_states + 1], children of s: child_start[s]..child_start[s + 1] - 1
     labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
     fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
     longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
     root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
-    endings: NDArray[np.uint8]  # [n, 3]: last byte, mask and value of the byte before; none when too many
+    endings: NDArray[np.uint8]  # [n, 3]: last byte, 1 if the one before counts, that one; none if too many
     word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
     word_class_of: NDArray[np.uint8]
     numbers: NDArray[np.int64]  # see ADDED_TOKENS_* below

@@ -73,6 +73,8 @@ def _binary8(name: str, doc: str, operation: Any) -> Any:
     typed.__doc__ = doc
     return intrinsic(typed)
 
+
+
 or8 = _binary8("or8", "Eight words become those from `a` or those from `b`.", lambda b, x, y: b.or_(x, y))
 and8 = _binary8("and8", "Eight words become those from `a` and those from `b`.", lambda b, x, y: b.and_(x, y))
 and_not8 = _binary8(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load64, multiply, prefetch, store_pair
-from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.merge import LANES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     CHUNK,
     COMPLETE,
@@ -27,10 +27,15 @@ from jittok.kernels.split import (
     pre_token_end,
     split_chunk,
 )
+from jittok.memory import zeros
 from jittok.tables import MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
+#: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
+BATCH = 128
+#: Words for each pre-token in ``MergeScratch.keys``.
+KEY_WORDS = 4
 #: Words of a slot: two for the key, two for up to four ids and their number.
 SLOT_WORDS = 4
 #: In the number's place: the ids are in the arena, not in the slot.
@@ -52,8 +57,7 @@ USED = 0
 ARENA_USED = 1
 LONG_USED = 2
 KEPT_USED = 3
-MISSES = 4
-RESETS = 5
+RESETS = 4
 
 #: Positions in ``Chunk.state`` (continued from kernels.split).
 WRITTEN = 8  # ids written so far
@@ -84,29 +88,27 @@ class MergeScratch(NamedTuple):
     previous: NDArray[np.int32]  # [capacity]
     following: NDArray[np.int32]  # [capacity]
     heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
-    key_low: NDArray[np.uint64]  # [CHUNK + 80]
-    key_high: NDArray[np.uint64]  # [CHUNK + 80]
-    key_slot: NDArray[np.uint64]  # [CHUNK + 80]
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; then value, value
     missed: NDArray[np.int32]  # [CHUNK + 80]
-    low_mask: NDArray[np.uint64]  # [16] by length
-    high_mask: NDArray[np.uint64]  # [16]
-    high_tag: NDArray[np.uint64]  # [16]
+    new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
+    new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
+    new_ids: NDArray[np.int32]  # [CHUNK * LANES]
+    key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
 
 
 def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
-    """Allocate an empty cache of ``2**slot_bits`` short and ``2**long_bits`` long pre-tokens."""
+    """Allocate an empty cache with ``2**slot_bits`` slots for short and ``2**long_bits`` for long pre-tokens."""
     return WordCache(
-        slots=np.zeros(SLOT_WORDS << slot_bits, np.uint64),
-        long_slots=np.zeros(4 << long_bits, np.uint64),
-        arena=np.zeros(arena + CHUNK_BYTES, np.int32),
-        kept=np.zeros(kept + CHUNK_BYTES, np.uint8),
+        slots=zeros(SLOT_WORDS << slot_bits, np.uint64),
+        long_slots=zeros(4 << long_bits, np.uint64),
+        arena=zeros(arena + CHUNK_BYTES, np.int32),
+        kept=zeros(kept + CHUNK_BYTES, np.uint8),
         counters=np.zeros(8, np.int64),
     )
 
 
 def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
     """Allocate scratch for words of up to `capacity` units."""
-    n = np.arange(16)
     return MergeScratch(
         symbols=np.zeros(capacity, np.int32),
         lengths=np.zeros(capacity, np.int32),
@@ -114,13 +116,14 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         previous=np.zeros(capacity, np.int32),
         following=np.zeros(capacity, np.int32),
         heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
-        key_low=np.zeros(CHUNK + 80, np.uint64),
-        key_high=np.zeros(CHUNK + 80, np.uint64),
-        key_slot=np.zeros(CHUNK + 80, np.uint64),
+        keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
         missed=np.zeros(CHUNK + 80, np.int32),
-        low_mask=np.array([(1 << 8 * min(int(i), 8)) - 1 for i in n], np.uint64),
-        high_mask=np.array([(1 << 8 * max(int(i) - 8, 0)) - 1 for i in n], np.uint64),
-        high_tag=n.astype(np.uint64) << np.uint64(56),
+        new_first=np.zeros(CHUNK + 80, np.int32),
+        new_length=np.zeros(CHUNK + 80, np.int32),
+        new_ids=np.zeros(CHUNK * LANES, np.int32),
+        key_masks=np.array(
+            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
+        ).ravel(),
     )
 
 
@@ -179,57 +182,50 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
     return n
 
 
-@helper
-def make_keys(chunk: Any, scratch: Any, slots: Any) -> int:
-    """Key, and slot number, of each pre-token of the chunk; a pre-token too long has an all-zero key."""
+@inlined
+def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
+    """Key, and slot number, of pre-tokens [begin, end) of the chunk; a pre-token too long has an all-zero key."""
     text = chunk.text
     word = chunk.word
     mask = np.uint64((slots.size >> 2) - 2)
-    n = chunk.state[WORDS]
-    key_low = scratch.key_low
-    key_high = scratch.key_high
-    key_slot = scratch.key_slot
-    low_mask = scratch.low_mask
-    high_mask = scratch.high_mask
-    high_tag = scratch.high_tag
-    first = np.int64(word[0])
-    for k in range(n):
+    keys = scratch.keys
+    key_masks = scratch.key_masks
+    first = np.int64(word[np.uint64(begin)])
+    for k in range(begin, end):
         following = np.int64(word[np.uint64(k + 1)])
         length = np.uint64(following - first)
         if length > np.uint64(KEY_BYTES):
             length = ZERO
-        low = load64(text, first) & low_mask[length]
-        high = load64(text, first + 8) & high_mask[length] | high_tag[length]
-        value = multiply(low, FACTOR_LOW) ^ multiply(high, FACTOR_HIGH)
-        value = multiply(value ^ (value >> np.uint64(32)), FACTOR_MIX)
-        slot = (value >> np.uint64(32)) & mask
-        key_low[np.uint64(k)] = low
-        key_high[np.uint64(k)] = high
-        key_slot[np.uint64(k)] = slot
+        row = length << np.uint64(2)
+        low = load64(text, first) & key_masks[row]
+        high = load64(text, first + 8) & key_masks[row + ONE] | key_masks[row + np.uint64(2)]
+        slot = (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(40)) & mask
+        key = np.uint64(k) << np.uint64(2)
+        keys[key] = low
+        keys[key + ONE] = high
+        keys[key + np.uint64(2)] = slot
         prefetch(slots, np.int64(slot << np.uint64(2)))
         first = following
-    return n
+    return 0
 
 
-@helper
-def compare_keys(n: int, scratch: Any, slots: Any) -> int:
-    """Replace keys by values where either of two slots holds the key; list the others; returns their number."""
-    key_low = scratch.key_low
-    key_high = scratch.key_high
+@inlined
+def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
+    """Replace keys by values where either of two slots holds the key; list the others; returns their number so far."""
+    keys = scratch.keys
     missed = scratch.missed
-    misses = np.int64(0)
-    key_slot = scratch.key_slot
-    for k in range(n):
-        low = key_low[np.uint64(k)]
-        high = key_high[np.uint64(k)]
-        at = key_slot[np.uint64(k)] << np.uint64(2)
+    for k in range(begin, end):
+        key = np.uint64(k) << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
+        at = keys[key + np.uint64(2)] << np.uint64(2)
         first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
         second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
         value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
         value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
         missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0)
-        key_low[np.uint64(k)] = low if missing else value_low
-        key_high[np.uint64(k)] = high if missing else value_high
+        keys[key] = low if missing else value_low
+        keys[key + ONE] = high if missing else value_high
         missed[np.uint64(misses)] = k
         misses += 1 if missing else 0
     return misses
@@ -248,24 +244,24 @@ def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> i
 
 @inlined
 def put_word(
-    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: int
+    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, first: int, n: int
 ) -> int:
-    """Store `n` ids under a key at a free slot; the arena has room (checked when a chunk begins)."""
+    """Store `n` ids from `first` on under a key at a free slot; the arena has room (checked when a chunk begins)."""
     value_low = ZERO
     value_high = ZERO
     if n <= 4:
         if n > 0:
-            value_low = np.uint64(ids[0])
+            value_low = np.uint64(ids[first])
         if n > 1:
-            value_low |= np.uint64(ids[1]) << np.uint64(32)
+            value_low |= np.uint64(ids[first + 1]) << np.uint64(32)
         if n > 2:
-            value_high = np.uint64(ids[2])
+            value_high = np.uint64(ids[first + 2])
         if n > 3:
-            value_high |= np.uint64(ids[3]) << np.uint64(32)
+            value_high |= np.uint64(ids[first + 3]) << np.uint64(32)
         value_low |= np.uint64(n) << COUNT_SHIFT
     else:
         value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
-        value_high = put_arena(arena, counters, ids, n)
+        value_high = put_arena(arena, counters, ids, first, n)
     slots[at] = low
     slots[at + 1] = high
     slots[at + 2] = value_low
@@ -275,11 +271,11 @@ def put_word(
 
 
 @inlined
-def put_arena(arena: Any, counters: Any, ids: Any, n: int) -> np.uint64:
-    """Append `n` ids to the arena; returns offset | count << 40."""
+def put_arena(arena: Any, counters: Any, ids: Any, first: int, n: int) -> np.uint64:
+    """Append `n` ids from `first` on to the arena; returns offset | count << 40."""
     offset = counters[ARENA_USED]
     for i in range(n):
-        arena[offset + i] = ids[i]
+        arena[np.uint64(offset + i)] = ids[np.uint64(first + i)]
     counters[ARENA_USED] = offset + n
     return np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
 
@@ -304,7 +300,7 @@ def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, ke
 
 
 @helper
-def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
+def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
     text = chunk.text
     word = chunk.word
@@ -313,64 +309,84 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     kept = cache.kept
     long_slots = cache.long_slots
     counters = cache.counters
-    key_low = scratch.key_low
-    key_high = scratch.key_high
+    keys = scratch.keys
+    missed = scratch.missed
+    new_first = scratch.new_first
+    new_length = scratch.new_length
     symbols = scratch.symbols
-    byte_pair = merges.byte_pair
-    pair_slots = merges.pair_slots
-    symbol_token = merges.symbol_token
     simple = merges.numbers[MERGE_RANKED] == 1 and merges.numbers[MERGE_DIRECT] == 0
+    n_new = np.int64(0)
     for q in range(misses):
-        k = np.uint64(scratch.missed[q])
-        low = key_low[k]
-        high = key_high[k]
+        k = np.uint64(missed[np.uint64(q)])
+        key = k << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
         first = np.int64(word[k])
-        length = np.int64(word[k + ONE]) - first
         if high != 0:
-            at = find_slot(slots, scratch.key_slot[k], low, high)
-            if slots[at + 1] == 0:
-                if simple:
-                    count = merge_ranked(
-                        text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
-                    )
-                else:
-                    count = merge_word(merges, text, first, first + length, scratch)
-                put_word(slots, arena, counters, at, low, high, symbols, count)
-                counters[MISSES] += 1
-            key_low[k] = slots[at + 2]
-            key_high[k] = slots[at + 3]
+            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
+            if slots[at + 1] != 0:
+                keys[key] = slots[at + 2]
+                keys[key + ONE] = slots[at + 3]
+            elif simple:
+                new_first[np.uint64(n_new)] = first
+                new_length[np.uint64(n_new)] = np.int64(word[k + ONE]) - first
+                missed[np.uint64(n_new)] = np.int64(k)
+                n_new += 1
+            else:
+                count = merge_word(merges, text, first, np.int64(word[k + ONE]), scratch)
+                put_word(slots, arena, counters, at, low, high, symbols, 0, count)
+                keys[key] = slots[at + 2]
+                keys[key + ONE] = slots[at + 3]
             continue
+        length = np.int64(word[k + ONE]) - first
         tag = hash_bytes(text, first, length) | ONE
         at = find_long(text, first, length, tag, long_slots, kept)
         if long_slots[at] == 0:
-            if simple and length <= SHORT_WORD:
-                count = merge_ranked(
-                    text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
-                )
-            else:
-                count = merge_word(merges, text, first, first + length, scratch)
+            count = merge_word(merges, text, first, first + length, scratch)
             offset = counters[KEPT_USED]
             for i in range(length):
                 kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
             counters[KEPT_USED] = offset + length
             long_slots[at] = tag
             long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
-            long_slots[at + 2] = put_arena(arena, counters, symbols, count)
+            long_slots[at + 2] = put_arena(arena, counters, symbols, 0, count)
             counters[LONG_USED] += 1
-        key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
-        key_high[k] = long_slots[at + 2]
+        keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        keys[key + ONE] = long_slots[at + 2]
+    if n_new > 0:
+        merge_ranked(
+            text,
+            new_first,
+            new_length,
+            n_new,
+            merges.byte_pair,
+            merges.pair_slots,
+            merges.symbol_token,
+            lanes,
+            scratch.new_ids,
+        )
+        for q in range(n_new):
+            key = np.uint64(missed[np.uint64(q)]) << np.uint64(2)
+            low = keys[key]
+            high = keys[key + ONE]
+            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
+            if slots[at + 1] == 0:
+                count = np.int64(new_length[np.uint64(q)])
+                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * LANES, count)
+            keys[key] = slots[at + 2]
+            keys[key + ONE] = slots[at + 3]
     return 0
 
 
 @helper
 def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written: int) -> int:
     """Write the ids of pre-tokens [first, end); returns the new number of ids. Four places past it may be touched."""
-    key_low = scratch.key_low
-    key_high = scratch.key_high
+    keys = scratch.keys
     arena = cache.arena
     for k in range(first, end):
-        value_low = key_low[np.uint64(k)]
-        value_high = key_high[np.uint64(k)]
+        key = np.uint64(k) << np.uint64(2)
+        value_low = keys[key]
+        value_high = keys[key + ONE]
         count = np.int64(value_low >> COUNT_SHIFT)
         if count != IN_ARENA:
             store_pair(out, written, value_low & VALUE_MASK)
@@ -389,9 +405,9 @@ def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written:
 def write_word_numbers(first: int, end: int, number: int, scratch: Any, out_word: Any, written: int) -> int:
     """Write the number of its pre-token for every id of pre-tokens [first, end); returns the next number."""
     for k in range(first, end):
-        count = np.int64(scratch.key_low[k] >> COUNT_SHIFT)
+        count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
         if count == IN_ARENA:
-            count = np.int64(scratch.key_high[k] >> ARENA_SHIFT)
+            count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
         for i in range(count):
             out_word[written + i] = number
         written += count
@@ -459,6 +475,7 @@ def encode_segments(
     chunk: Any,
     cache: Any,
     scratch: Any,
+    lanes: Any,
     out: Any,
     out_end: Any,
     out_word: Any,
@@ -474,7 +491,7 @@ def encode_segments(
         Valid UTF-8.
     starts, ends : int64[n]
         Segment i is ``data[starts[i]:ends[i]]``.
-    chunk, cache, scratch
+    chunk, cache, scratch, lanes
         One worker's arrays.
     out : int32
         At least 4 places more than the segments have bytes.
@@ -530,10 +547,18 @@ def encode_segments(
         if out_length.size > 0:
             written = write_details(merges, chunk, scratch, out, out_end, out_word, out_length, written)
             continue
-        make_keys(chunk, scratch, cache.slots)
-        misses = compare_keys(words, scratch, cache.slots)
+        # Keys are compared one batch after they were made, when their slots have come.
+        misses = np.int64(0)
+        begin = np.int64(0)
+        ready = np.int64(0)
+        while ready < words:
+            end = min(begin + BATCH, words)
+            make_keys(chunk, scratch, cache.slots, begin, end)
+            misses = compare_keys(scratch, cache.slots, ready, begin, misses)
+            ready = begin
+            begin = end
         if misses > 0:
-            resolve_misses(merges, misses, chunk, cache, scratch)
+            resolve_misses(merges, misses, chunk, cache, scratch, lanes)
         word_first = np.int64(0)
         for piece in range(state[PIECES]):
             word_end = np.int64(chunk.piece_end_word[piece])
