@@ -1,14 +1,15 @@
 """Get along without compiled kernels for a moment: run them as plain Python while another process compiles them.
 
-Without any cache, compiling takes seconds, while a short text runs through the same functions as plain Python in
-some hundredths of a second. So while a kernel is not in the cache and the work is small, it is interpreted, and one
-process in the background compiles it and leaves its code file. The next call that finds the file uses it. Work that
-is not small waits for that process, or compiles for itself where there is none.
+Without any cache, compiling takes seconds, while a short text runs through the same functions as plain Python
+in some hundredths of a second. So while a kernel is not in the cache and the work is small, it is
+interpreted, and one process in the background compiles it and leaves its code file. The next call that finds
+the file uses it. Work that is not small waits for that process, or compiles for itself where there is none.
 
-The process in the background is detached: it goes on when this one ends, so that the next one starts fast. At most
-one runs for each cache folder and version, holding a lock that dies with it; it runs at low priority, takes requests
-from files beside the cache, and ends when there are none. Nothing is started in worker processes.
-``JITTOK_BACKGROUND=0`` switches all this off: kernels are then compiled where they are first called.
+The process in the background is detached: it goes on when this one ends, so that the next one starts fast. At
+most one runs for each cache folder and version, holding a lock that dies with it; it runs at low priority,
+takes requests from files beside the cache, and ends when there are none. Nothing is started in worker
+processes. ``JITTOK_BACKGROUND=0`` switches all this off: kernels are then compiled where they are first
+called.
 """
 
 from __future__ import annotations
@@ -183,7 +184,9 @@ def main() -> None:
         return
     failed: set[str] = set()
     while True:
-        requests = [file for file in sorted((folder / _REQUESTS).glob("*.json"), key=_age) if file.name not in failed]
+        requests = [
+            file for file in sorted((folder / _REQUESTS).glob("*.json"), key=_age) if file.name not in failed
+        ]
         if not requests:
             return
         file = requests[0]

@@ -1,11 +1,12 @@
 """Compile a kernel into a code file (see :mod:`jittok._native`). The only other module that imports Numba.
 
-Numba types and lowers the kernel and all that it calls to LLVM; then everything is optimised once, as one module, and
-emitted as one object file, where Numba alone would optimise and emit every function by itself and again inside each
-of its callers. The object is linked here: it is small, and refers to nothing but a few C functions.
+Numba types and lowers the kernel and all that it calls to LLVM; then everything is optimised once, as one
+module, and emitted as one object file, where Numba alone would optimise and emit every function by itself and
+again inside each of its callers. The object is linked here: it is small, and refers to nothing but a few C
+functions.
 
-This uses private parts of Numba. Whoever calls :func:`compile_kernel` must take any exception for "not possible", and
-use Numba's ordinary way instead.
+This uses private parts of Numba. Whoever calls :func:`compile_kernel` must take any exception for "not
+possible", and use Numba's ordinary way instead.
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
 """The module that owns jitting.
 
 Kernels are decorated with :func:`kernel` (called from Python), :func:`helper` or :func:`inlined` (called from
-kernels only). Nothing is compiled before its first call, and nothing here imports Numba before something must be
-compiled. The first call with arguments of some types looks, in this order, for
+kernels only). Nothing is compiled before its first call, and nothing here imports Numba before something must
+be compiled. The first call with arguments of some types looks, in this order, for
 
 1. a *code file* in the cache: machine code that is loaded without Numba (:mod:`jittok._native`);
-2. Numba: the kernel is compiled, and a code file left for later processes (:mod:`jittok._compiler`); meanwhile short
-   texts are interpreted (:mod:`jittok._background`);
-3. where code files are not supported (other systems than Linux on x86-64, Numba debugging settings, another Numba
-   whose private parts have moved, arguments of unusual layout), Numba's ordinary dispatcher with a cache on disk.
+2. Numba: the kernel is compiled, and a code file left for later processes (:mod:`jittok._compiler`);
+   meanwhile short texts are interpreted (:mod:`jittok._background`);
+3. where code files are not supported (other systems than Linux on x86-64, Numba debugging settings, another
+   Numba whose private parts have moved, arguments of unusual layout), Numba's ordinary dispatcher with a
+   cache on disk.
 
-All three run the same functions. The cache is a folder named after the content of every kernel source, so an edit in
-any of them never finds stale code. It lies in ``$JITTOK_CACHE_DIR``, or ``$NUMBA_CACHE_DIR/jittok``, or the user's
-cache folder. Where none can be written, kernels are compiled in each process, and one warning says so. A broken or
-foreign file counts as absent. ``JITTOK_CODE_FILES=0`` leaves only the third way.
+All three run the same functions. The cache is a folder named after the content of every kernel source, so an
+edit in any of them never finds stale code. It lies in ``$JITTOK_CACHE_DIR``, or ``$NUMBA_CACHE_DIR/jittok``,
+or the user's cache folder. Where none can be written, kernels are compiled in each process, and one warning
+says so. A broken or foreign file counts as absent. ``JITTOK_CODE_FILES=0`` leaves only the third way.
 
-A kernel or helper may be called from a user's own ``@njit`` function too: Numba takes it for its ``dispatcher``.
+A kernel or helper may be called from a user's own ``@njit`` function too: Numba takes it for its
+``dispatcher``.
 """
 
 from __future__ import annotations
@@ -369,7 +371,7 @@ def _write_code(name: str, key: str, code: Any) -> None:
 
 @cache
 def cache_folder() -> Path | None:
-    """This version's folder of compiled kernels, made if needed; None (after a warning) if it cannot be written."""
+    """Return the folder of compiled kernels of this version, made if needed; None (after a warning) if that fails."""
     try:
         root = cache_root()
         folder = root / source_stamp()
@@ -431,7 +433,13 @@ def _numba_stamp() -> str:
     """Hash of what Numba's cache files depend on."""
     import numba
 
-    settings = (source_stamp(), numba.__version__, numba.config.BOUNDSCHECK, numba.config.OPT, sys.version_info[:2])
+    settings = (
+        source_stamp(),
+        numba.__version__,
+        numba.config.BOUNDSCHECK,
+        numba.config.OPT,
+        sys.version_info[:2],
+    )
     return _digest(repr(settings))
 
 

@@ -1,13 +1,13 @@
 """Machine code of kernels in files of their own, run without importing Numba.
 
-A code file holds one kernel compiled for one signature: position-independent machine code and constants, already
-linked (see :mod:`jittok._compiler`, which writes it), and the few C functions it calls. Loading is: check the file,
-copy it into pages of memory, fill in the addresses of these C functions, make the pages executable. The kernel is
-called through ctypes, which releases the GIL.
+A code file holds one kernel compiled for one signature: position-independent machine code and constants,
+already linked (see :mod:`jittok._compiler`, which writes it), and the few C functions it calls. Loading is:
+check the file, copy it into pages of memory, fill in the addresses of these C functions, make the pages
+executable. The kernel is called through ctypes, which releases the GIL.
 
-The code takes its arguments from the Python objects themselves: the address of the argument tuple goes in, and the
-code reads array pointers and shapes out of the NamedTuples and arrays. It first checks that every object has the
-type, dtype and layout it was compiled for, and says so if not. Nothing is kept between calls.
+The code takes its arguments from the Python objects themselves: the address of the argument tuple goes in,
+and the code reads array pointers and shapes out of the NamedTuples and arrays. It first checks that every
+object has the type, dtype and layout it was compiled for, and says so if not. Nothing is kept between calls.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def object_layout() -> ObjectLayout | None:
         at = id(array)
         if word(at + layout.type) != id(np.ndarray) or half(at + layout.ndim) != array.ndim:
             return None
-        if word(at + layout.data) != array.__array_interface__["data"][0] or word(at + layout.dtype) != id(array.dtype):
+        if word(at + layout.data) != array.__array_interface__["data"][0] or word(at + layout.dtype) != id(
+            array.dtype
+        ):
             return None
         if half(at + layout.flags) & 0x501 != flags & 0x501:
             return None
@@ -103,6 +105,11 @@ def cpu_level() -> str | None:
         if line.startswith(b"flags"):
             features = set(line.decode("ascii", "replace").split())
             break
+    return _level(features)
+
+
+def _level(features: set[str]) -> str:
+    """The highest level that has no feature but these."""
     level = "x86-64"
     for name, needed in _LEVELS:
         if not needed <= features:
@@ -208,7 +215,9 @@ def signature(arguments: tuple[Any, ...]) -> str:
 def _type_of(argument: Any) -> str:
     if type(argument) is np.ndarray:
         flags = argument.flags
-        if not (flags.c_contiguous and flags.aligned and argument.dtype.isnative and argument.dtype.kind in "biuf"):
+        if not (
+            flags.c_contiguous and flags.aligned and argument.dtype.isnative and argument.dtype.kind in "biuf"
+        ):
             raise Unsupported("array layout")
         return f"{argument.dtype.kind}{argument.dtype.itemsize}x{argument.ndim}{'w' if flags.writeable else 'r'}"
     if isinstance(argument, tuple) and hasattr(argument, "_fields"):

@@ -1,4 +1,4 @@
-"""The operations of :mod:`jittok.kernels.machine` as Numba intrinsics, in generic LLVM, so they compile on any CPU."""
+"""The operations of :mod:`jittok.kernels.machine` as Numba intrinsics, in generic LLVM: they compile on any CPU."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
 
     return types.void(array, types.int64, types.uint64), code
 
+
 _W8 = ir.VectorType(_I64, 8)
 
 
@@ -72,7 +73,6 @@ def _binary8(name: str, doc: str, operation: Any) -> Any:
     typed.__name__ = name
     typed.__doc__ = doc
     return intrinsic(typed)
-
 
 
 or8 = _binary8("or8", "Eight words become those from `a` or those from `b`.", lambda b, x, y: b.or_(x, y))
