@@ -21,7 +21,8 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import codegen, types
+from numba.core import codegen
+from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
@@ -30,6 +31,7 @@ from numba.np import numpy_support
 from jittok import _jit
 from jittok._native import IMPORTS, MISMATCH, Code, ObjectLayout
 
+types: Any = numba_types
 _OPTIONS = {
     "nogil": True,
     "error_model": "numpy",
@@ -184,7 +186,7 @@ def _load(builder: Any, address: Any, offset: int, kind: Any = _I64) -> Any:
 def _argument_intrinsics(argument_types: tuple[Any, ...], layout: ObjectLayout) -> tuple[Any, Any]:
     """Two intrinsics: whether the objects in a tuple are of these types, and the objects as Numba's values."""
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def matches(context: Any, arguments: Any, expected: Any) -> Any:
         """Whether the objects in the tuple at an address have the types and dtypes expected."""
 
@@ -230,7 +232,7 @@ def _argument_intrinsics(argument_types: tuple[Any, ...], layout: ObjectLayout) 
 
     packed = types.Tuple(argument_types)
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def unpack(context: Any, arguments: Any, numbers: Any) -> Any:
         """The arguments: arrays lent from their objects, and numbers from an array of their own."""
 

@@ -90,7 +90,7 @@ class _Lazy:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.py_func = function
-        update_wrapper(self, function)
+        update_wrapper(self, function)  # type: ignore[arg-type]
 
     def __reduce__(self) -> str:
         return self.py_func.__qualname__  # pickled by name, as functions are
@@ -279,7 +279,7 @@ class Kernel(Helper):
         return f"{module}.{self.py_func.__name__}-{_digest(key)}.code", key
 
 
-# --------------------------------------------------------------------------------------------------------- the cache
+# ------------------------------------------------------------------------------------------------------- the cache
 
 
 def _digest(text: str) -> str:
@@ -371,7 +371,7 @@ def _write_code(name: str, key: str, code: Any) -> None:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder of compiled kernels of this version, made if needed; None (after a warning) if that fails."""
+    """Return the folder of compiled kernels, made if needed; None (after a warning) if that fails."""
     try:
         root = cache_root()
         folder = root / source_stamp()

@@ -76,7 +76,7 @@ def code_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.code"))
 
 
-# ------------------------------------------------------------------------------------------------------- imports
+# -------------------------------------------------------------------------------- imports
 
 
 def test_import_is_light():
@@ -263,7 +263,7 @@ def test_pickled_by_name():
     assert pickle.loads(pickle.dumps(find_spans)) is find_spans
 
 
-# --------------------------------------------------------------------------------------------------------- the cache
+# -------------------------------------------------------------------------------- the cache
 
 
 @needs_code_files
@@ -405,7 +405,7 @@ def test_what_cannot_be_compiled_goes_to_numba(empty_cache, monkeypatch):
     np.testing.assert_array_equal(spans_by(new_kernel(), span_arguments()), spans_by(find_spans, span_arguments()))
 
 
-# ------------------------------------------------------------------------------------------------- threads and forks
+# -------------------------------------------------------------------------------- threads and forks
 
 
 @needs_code_files
@@ -438,24 +438,33 @@ def test_forked_processes_use_loaded_code():
     assert os.waitpid(child, 0)[1] == 0
 
 
-# --------------------------------------------------------------------------------------------------- the background
+# -------------------------------------------------------------------------------- the background
 
 
 @needs_code_files
 def test_interpreted_first_then_compiled_in_the_background(tmp_path):
-    code = (
-        "import os, sys, time, warnings, numpy as np; sys.path.insert(0, {tests!r}); warnings.simplefilter('error')\n"
-        "import test_startup as t; from jittok import _jit, _background as b\n"
-        "a = t.span_arguments(); one = t.spans_by(t.find_spans, a)\n"
-        "assert not t.find_spans._compiled and b._spent > 0 and b._started\n"
-        "end = time.time() + 200\n"
-        "while not t.code_files(_jit.cache_root()) and time.time() < end: time.sleep(0.05)\n"
-        "two = t.spans_by(t.find_spans, a)\n"
-        "assert t.find_spans._compiled and 'numba' not in sys.modules and (one == two).all()\n"
-        "try: os.waitpid(-1, os.WNOHANG); print('child')\n"
-        "except ChildProcessError: print('no child')\n"
-    ).format(tests=str(Path(__file__).parent))
-    assert run(code, JITTOK_BACKGROUND="1", JITTOK_CACHE_DIR=str(tmp_path)).strip() == "no child"
+    code = """if True:
+        import os, sys, time, warnings
+        sys.path.insert(0, os.environ["TESTS"])
+        warnings.simplefilter("error")
+        import test_startup as t
+        from jittok import _background, _jit
+        arguments = t.span_arguments()
+        one = t.spans_by(t.find_spans, arguments)
+        assert not t.find_spans._compiled and _background._spent > 0 and _background._started
+        end = time.time() + 200
+        while not t.code_files(_jit.cache_root()) and time.time() < end:
+            time.sleep(0.05)
+        two = t.spans_by(t.find_spans, arguments)
+        assert t.find_spans._compiled and "numba" not in sys.modules and (one == two).all()
+        try:
+            os.waitpid(-1, os.WNOHANG)
+            print("child")
+        except ChildProcessError:
+            print("no child")
+    """
+    settings = {"JITTOK_BACKGROUND": "1", "JITTOK_CACHE_DIR": str(tmp_path), "TESTS": str(Path(__file__).parent)}
+    assert run(code, **settings).strip() == "no child"
     end = time.time() + 20
     while list(tmp_path.rglob("*.json")) and time.time() < end:
         time.sleep(0.05)
@@ -566,7 +575,7 @@ def test_background_survives_broken_requests(empty_cache, monkeypatch):
     assert find_spans_here is not None
 
 
-# ------------------------------------------------------------------------------------------------------- the linker
+# -------------------------------------------------------------------------------- the linker
 
 
 def emitted(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The operations of :mod:`jittok.kernels.machine` as Numba intrinsics, in generic LLVM: they compile on any CPU."""
+"""The operations of :mod:`jittok.kernels.machine` as Numba intrinsics, in LLVM that compiles on any CPU."""
 
 from __future__ import annotations
 
