@@ -28,41 +28,35 @@ def store_pair(array: Any, index: int, pair: np.uint64) -> None:
 
 
 @machine_operation
-def or8(words: Any, result: int, a: int, b: int) -> None:
-    """Eight words from `result` become those from `a` or those from `b`."""
-    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] | words[int(b) : int(b) + 8]
+def or_masks(words: Any, result: int, a: int, b: int) -> None:
+    """The 32 words from `result` become those from `a` or those from `b`."""
+    words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] | words[int(b) : int(b) + 32]
 
 
 @machine_operation
-def and8(words: Any, result: int, a: int, b: int) -> None:
-    """Eight words from `result` become those from `a` and those from `b`."""
-    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] & words[int(b) : int(b) + 8]
+def and_masks(words: Any, result: int, a: int, b: int) -> None:
+    """The 32 words from `result` become those from `a` and those from `b`."""
+    words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] & words[int(b) : int(b) + 32]
 
 
 @machine_operation
-def and_not8(words: Any, result: int, a: int, b: int) -> None:
-    """Eight words from `result` become those from `a` without those from `b`."""
-    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] & ~words[int(b) : int(b) + 8]
+def not_mask(words: Any, result: int, a: int) -> None:
+    """The 32 words from `result` become the complement of those from `a`."""
+    words[int(result) : int(result) + 32] = ~words[int(a) : int(a) + 32]
 
 
 @machine_operation
-def not8(words: Any, result: int, a: int) -> None:
-    """Eight words from `result` become the complement of those from `a`."""
-    words[int(result) : int(result) + 8] = ~words[int(a) : int(a) + 8]
+def mask_back(words: Any, result: int, a: int, places: int) -> None:
+    """The 32 words from `result` become those from `a` moved up by `places` bits; the word before is read."""
+    low = words[int(a) - 1 : int(a) + 31] >> np.uint64(64 - int(places))
+    words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] << np.uint64(places) | low
 
 
 @machine_operation
-def back8(words: Any, result: int, a: int, places: int) -> None:
-    """Eight words from `result` become those from `a` moved up by `places` bits; the word before is read."""
-    low = words[int(a) - 1 : int(a) + 7] >> np.uint64(64 - int(places))
-    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] << np.uint64(places) | low
-
-
-@machine_operation
-def ahead8(words: Any, result: int, a: int) -> None:
-    """Eight words from `result` become those from `a` moved down by one bit; the word after is read."""
-    high = words[int(a) + 1 : int(a) + 9] << np.uint64(63)
-    words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] >> np.uint64(1) | high
+def mask_ahead(words: Any, result: int, a: int) -> None:
+    """The 32 words from `result` become those from `a` moved down by one bit; the word after is read."""
+    high = words[int(a) + 1 : int(a) + 33] << np.uint64(63)
+    words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] >> np.uint64(1) | high
 
 
 @machine_operation
@@ -77,6 +71,13 @@ def equal_bits(array: Any, index: int, value: int) -> np.uint64:
     """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
     block = array[int(index) : int(index) + 64] == value
     return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
+
+
+@machine_operation
+def range_bits(array: Any, index: int, low: int, span: int) -> np.uint64:
+    """Which of the 64 bytes from `index` are at least `low` and less than ``low + span``, as a 64-bit mask."""
+    block = array[int(index) : int(index) + 64].astype(np.int64) - int(low)
+    return np.uint64(sum(1 << i for i, b in enumerate(block) if 0 <= b < int(span)))
 
 
 @machine_operation
