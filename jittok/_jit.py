@@ -28,7 +28,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from functools import cache, update_wrapper
+from functools import cache, update_wrapper, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,7 +67,19 @@ def kernel(function: F) -> F:
 
     Its arguments are arrays, NamedTuples of arrays, and whole numbers; it returns a whole number.
     """
-    return function if JIT_DISABLED else Kernel(function)  # type: ignore[return-value]
+    return _plain(function) if JIT_DISABLED else Kernel(function)  # type: ignore[return-value]
+
+
+def _plain(function: F) -> F:
+    """Return a kernel as plain Python, whose whole numbers wrap around without a warning, as compiled ones do."""
+    import numpy as np
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return function(*arguments)
+
+    return run  # type: ignore[return-value]
 
 
 def helper(function: F) -> F:
