@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load64, multiply, prefetch, store_pair, trailing_zeros
-from jittok.kernels.merge import LANES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.merge import MOST_PLACES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     ASCII,
     CHUNK,
@@ -35,6 +35,10 @@ from jittok.tables import MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
+#: Places in ``merge_ranked`` of a word that fits a key.
+SHORT_PLACES = 16
+#: New words that do not fit a key, merged together.
+LONG_AT_ONCE = 64
 #: Marks the first or last byte of a codepoint that a token holds a part of, where a codepoint could stand.
 PARTIAL = 1 << 21
 #: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
@@ -97,7 +101,10 @@ class MergeScratch(NamedTuple):
     missed: NDArray[np.int32]  # [CHUNK + 80]
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
-    new_ids: NDArray[np.int32]  # [CHUNK * LANES]
+    new_ids: NDArray[np.int32]  # [CHUNK * SHORT_PLACES]
+    long_first: NDArray[np.int32]  # [LONG_AT_ONCE] the same of new words that do not fit a key
+    long_length: NDArray[np.int32]  # [LONG_AT_ONCE]
+    long_word: NDArray[np.int32]  # [LONG_AT_ONCE] their numbers in the chunk
     key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
 
 
@@ -125,7 +132,10 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         missed=np.zeros(CHUNK + 80, np.int32),
         new_first=np.zeros(CHUNK + 80, np.int32),
         new_length=np.zeros(CHUNK + 80, np.int32),
-        new_ids=np.zeros(CHUNK * LANES, np.int32),
+        new_ids=np.zeros(CHUNK * SHORT_PLACES, np.int32),
+        long_first=np.zeros(LONG_AT_ONCE, np.int32),
+        long_length=np.zeros(LONG_AT_ONCE, np.int32),
+        long_word=np.zeros(LONG_AT_ONCE, np.int32),
         key_masks=np.array(
             [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
         ).ravel(),
@@ -386,6 +396,33 @@ def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, ke
     return np.int64(at)
 
 
+@inlined
+def put_long(
+    long_slots: Any,
+    kept: Any,
+    arena: Any,
+    counters: Any,
+    at: int,
+    tag: np.uint64,
+    text: Any,
+    first: int,
+    length: int,
+    ids: Any,
+    first_id: int,
+    n: int,
+) -> int:
+    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`."""
+    offset = counters[KEPT_USED]
+    for i in range(length):
+        kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
+    counters[KEPT_USED] = offset + length
+    long_slots[at] = tag
+    long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
+    long_slots[at + 2] = put_arena(arena, counters, ids, first_id, n)
+    counters[LONG_USED] += 1
+    return 0
+
+
 @helper
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
@@ -404,6 +441,7 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     ranked = merges.numbers[MERGE_RANKED] == 1
     n_direct = merges.numbers[MERGE_DIRECT]
     n_new = np.int64(0)
+    n_long = np.int64(0)
     for q in range(misses):
         k = np.uint64(missed[np.uint64(q)])
         key = k << np.uint64(2)
@@ -435,23 +473,28 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
         tag = hash_bytes(text, first, length) | ONE
         at = find_long(text, first, length, tag, long_slots, kept)
         if long_slots[at] == 0:
+            if ranked and n_direct == 0 and length < MOST_PLACES:
+                if n_long == LONG_AT_ONCE:
+                    keep_long(merges, n_long, chunk, cache, scratch, lanes)
+                    n_long = np.int64(0)
+                scratch.long_first[n_long] = first
+                scratch.long_length[n_long] = length
+                scratch.long_word[n_long] = np.int64(k)
+                n_long += 1
+                continue
             count = merge_word(merges, text, first, first + length, scratch)
-            offset = counters[KEPT_USED]
-            for i in range(length):
-                kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
-            counters[KEPT_USED] = offset + length
-            long_slots[at] = tag
-            long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
-            long_slots[at + 2] = put_arena(arena, counters, symbols, 0, count)
-            counters[LONG_USED] += 1
+            put_long(long_slots, kept, arena, counters, at, tag, text, first, length, symbols, 0, count)
         keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
         keys[key + ONE] = long_slots[at + 2]
+    if n_long > 0:
+        keep_long(merges, n_long, chunk, cache, scratch, lanes)
     if n_new > 0:
         merge_ranked(
             text,
             new_first,
             new_length,
             n_new,
+            SHORT_PLACES,
             merges.byte_pair,
             merges.pair_slots,
             merges.symbol_token,
@@ -465,9 +508,53 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             at = find_slot(slots, keys[key + np.uint64(2)], low, high)
             if slots[at + 1] == 0:
                 count = np.int64(new_length[np.uint64(q)])
-                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * LANES, count)
+                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * SHORT_PLACES, count)
             keys[key] = slots[at + 2]
             keys[key + ONE] = slots[at + 3]
+    return 0
+
+
+@helper
+def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
+    """Merge and remember the words listed in ``scratch.long_first``."""
+    text = chunk.text
+    long_length = scratch.long_length
+    merge_ranked(
+        text,
+        scratch.long_first,
+        long_length,
+        n,
+        MOST_PLACES,
+        merges.byte_pair,
+        merges.pair_slots,
+        merges.symbol_token,
+        lanes,
+        scratch.new_ids,
+    )
+    long_slots = cache.long_slots
+    for q in range(n):
+        k = np.int64(scratch.long_word[q])
+        first = np.int64(chunk.word[k])
+        length = np.int64(chunk.word[k + 1]) - first
+        tag = hash_bytes(text, first, length) | ONE
+        at = find_long(text, first, length, tag, long_slots, cache.kept)
+        if long_slots[at] == 0:
+            put_long(
+                long_slots,
+                cache.kept,
+                cache.arena,
+                cache.counters,
+                at,
+                tag,
+                text,
+                first,
+                length,
+                scratch.new_ids,
+                q * MOST_PLACES,
+                np.int64(long_length[q]),
+            )
+        scratch.keys[KEY_WORDS * k] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        scratch.keys[KEY_WORDS * k + 1] = long_slots[at + 2]
     return 0
 
 
