@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,12 @@ from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, SpecialTokenError
 from jittok.memory import large_copy
-from jittok.rewriting import Rewriter
 from jittok.tables import MERGE_RANKED, N_MASKS
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from jittok.rewriting import Rewriter
 
 T = TypeVar("T")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -276,6 +279,8 @@ class Engine:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
             self._pool_owner = owner
         return self._pool.map(run, range(n))

@@ -14,7 +14,7 @@ import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,11 @@ from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
 from jittok.build.validate import check_merges, check_split, check_vocabulary
 from jittok.errors import FormatError, MissingFileError
-from jittok.rewriting import Rewriter, build_rewriter
 from jittok.spec import BPEModel, RankModel, TokenizerSpec
 from jittok.tables import MergeTables, SplitTables, VocabularyTables
+
+if TYPE_CHECKING:
+    from jittok.rewriting import Rewriter
 
 #: Raised when a file written before could no longer be read as it was meant.
 VERSION = 1
@@ -184,6 +186,8 @@ def parse(content: Any, where: str) -> Stored:
         stages: list[SplitStage | Rewriter] = []
         for number, stage in enumerate(stated_plan["stages"]):
             if "steps" in stage:
+                from jittok.rewriting import build_rewriter
+
                 stages.append(build_rewriter([_restored(step, {}, 0) for step in stage["steps"]]))
                 continue
             tables = SplitTables(*_group(arrays, f"split.{number}", SplitTables._fields, where))
