@@ -44,10 +44,19 @@ def zeros(size: int, dtype: Any) -> NDArray[Any]:
     if n_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(size, kind)
     try:
-        area = mmap.mmap(-1, n_bytes + LARGE_PAGE)
+        # Private: a forked process must not write into this one's arrays.
+        area = mmap.mmap(-1, n_bytes + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         area.madvise(mmap.MADV_HUGEPAGE)
     except OSError:
         return np.zeros(size, kind)
     data = np.frombuffer(area, np.uint8)
     begin = -data.ctypes.data % LARGE_PAGE
     return data[begin : begin + n_bytes].view(kind)
+
+
+def large_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only copy of an array in large pages, where :func:`zeros` gives them."""
+    copy = zeros(array.size, array.dtype)
+    copy[:] = array
+    copy.flags.writeable = False
+    return copy

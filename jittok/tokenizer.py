@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
@@ -521,6 +518,9 @@ class Tokenizer:
 
         It depends on the content of the file, not on how or where it was stored.
         """
+        import hashlib
+        import json
+
         digest = hashlib.sha256(b"jittok %d\n" % _FINGERPRINT_VERSION)
         model = self.spec.model
         tables = self._vocabulary.tables
@@ -722,6 +722,8 @@ def _from_bytes(content: bytes) -> Tokenizer:
 
 def _write_file(file: Path, content: bytes) -> None:
     """Write a file under a temporary name beside its place, and move it there when complete."""
+    import tempfile
+
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)

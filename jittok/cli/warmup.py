@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from typing import Any
 
-#: What each family's kernels are warmed with. Both widths of text, every special case of the calls.
+#: Algorithms whose kernels can be compiled alone.
 FAMILIES = ("bpe",)
 
 
@@ -16,8 +17,9 @@ def add(commands: Any) -> None:
         "warmup",
         help="compile the kernels and keep them on disk",
         description=(
-            "Compile the kernels and leave them in the cache that later processes read (numba's cache directory:"
-            " NUMBA_CACHE_DIR, else beside the package, else under the user's cache)."
+            "Compile the kernels and leave them in the cache that later processes read: JITTOK_CACHE_DIR, else"
+            " NUMBA_CACHE_DIR/jittok, else the user's cache folder. Code files are for a level of the CPU"
+            " (x86-64-v3, say), so a cache in a container image serves every machine of that level."
         ),
     )
     parser.add_argument("family", nargs="?", choices=FAMILIES, help="only this algorithm's kernels (default: all)")
@@ -28,7 +30,9 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile, and say how long it took."""
+    """Compile, and say how long it took and what is there now."""
+    os.environ["JITTOK_BACKGROUND"] = "0"  # compile here and now
+    from jittok import _jit
     from jittok.cli.corpus import load
 
     names = ["default"] + ([options.tokenizer] if options.tokenizer else [])
@@ -36,6 +40,10 @@ def run(options: argparse.Namespace) -> int:
         start = time.perf_counter()
         exercise(load(name))
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
+    folder = None if _jit.JIT_DISABLED else _jit.cache_folder()
+    if folder is not None:
+        files = [file for file in folder.rglob("*") if file.suffix in (".code", ".nbc")]
+        print(f"{len(files)} compiled kernels, {sum(file.stat().st_size for file in files):,} bytes, in {folder}")
     return 0
 
 
@@ -49,6 +57,8 @@ def exercise(tokenizer: Any) -> None:
     """
     import numpy as np
 
+    from jittok.tokenizer import Tokenizer
+
     ascii_text = (
         "The quick brown fox's 12345 jumps.\n\n  def f(x):\treturn x + 1\n" + "antidisestablishmentarianism" * 20
     )
@@ -56,7 +66,7 @@ def exercise(tokenizer: Any) -> None:
         "naïve café, Ελληνικά, русский текст, 中文分词、日本語 한국어 العربية 👩‍👩‍👧 e\u0301\n"
         + "длинноеслово" * 40
     )
-    texts = [ascii_text, other_text, ""]
+    texts = [ascii_text, other_text, "", "x" * 100_000]
     for text in texts:
         encoding = tokenizer.encode(text)
         _ = encoding.spans
@@ -64,10 +74,17 @@ def exercise(tokenizer: Any) -> None:
         tokenizer.count(text)
     for spans in (False, True):
         tokenizer.encode_batch(texts, spans=spans)
+        tokenizer.encode_batch(texts, texts, spans=spans)
+        tokenizer.encode_batch(texts, max_length=8, spans=spans, overflowing=True)
     encoded = [text.encode() for text in texts]
+    tokenizer.encode_batch(encoded)
     indptr = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=indptr[1:])
-    data = np.frombuffer(b"".join(encoded), np.uint8)
-    batch = tokenizer.encode_batch((data, indptr))
-    tokenizer.count_batch((data, indptr))
-    tokenizer.decode_batch(batch)
+    joined = b"".join(encoded)
+    for data in (np.frombuffer(joined, np.uint8), np.frombuffer(bytearray(joined), np.uint8)):
+        batch = tokenizer.encode_batch((data, indptr))
+        tokenizer.count_batch((data, indptr))
+        tokenizer.decode_batch(batch)
+    if tokenizer.special_tokens:
+        tokenizer.encode(f"a {next(iter(tokenizer.special_tokens))} b", special="parse")
+    Tokenizer(tokenizer.spec)  # what builds tables

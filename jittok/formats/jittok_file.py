@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,12 @@ from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
 from jittok.build.validate import check_merges, check_split, check_vocabulary
 from jittok.errors import FormatError, MissingFileError
-from jittok.rewriting import Rewriter, build_rewriter
 from jittok.spec import BPEModel, DecodeMetaspace, DecodeStrip, Metaspace, RankModel, Template, TokenizerSpec
 from jittok.tables import MISSING_UNKNOWN, PRESENT, MergeTables, SplitTables, VocabularyTables
 from jittok.vocabulary import added_token_flags
+
+if TYPE_CHECKING:
+    from jittok.rewriting import Rewriter
 
 #: Raised when a file written before could no longer be read as it was meant.
 VERSION = 1
@@ -188,6 +190,8 @@ def parse(content: Any, where: str) -> Stored:
         stages: list[SplitStage | Rewriter] = []
         for number, stage in enumerate(stated_plan["stages"]):
             if "steps" in stage:
+                from jittok.rewriting import build_rewriter
+
                 stages.append(build_rewriter([_restored(step, {}, 0) for step in stage["steps"]]))
                 continue
             tables = SplitTables(*_group(arrays, f"split.{number}", SplitTables._fields, where))
