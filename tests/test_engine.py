@@ -207,10 +207,11 @@ def differences(ours, reference, block, text, pair, add_special_tokens):
         ("words", words, expected.word_ids),
     ]
     names = str(block["normalizer"])
-    # The reference shifts spans to the left where characters leave no token, and gives a composed character the
-    # span of its first part only, a replacement that of the last character of what it replaces.
+    # The reference gives a composed character the span of its first part only, and a replacement that of the last
+    # character of what it replaces. Where bytes leave no token, it counts in UTF-8 of the letters for bytes.
     drops = ours._engine._drops
-    if not drops and "'NF" not in names and "'Replace" not in names:
+    byte_level = "'ByteLevel'" in str(block["pre_tokenizer"])
+    if "'NF" not in names and "'Replace" not in names and not (drops and byte_level):
         found.append(("spans", actual.spans.tolist(), [list(span) for span in expected.offsets]))
     # Shown and decoded added tokens that change when they are normalised: jittok keeps their text.
     changed = any(ours.normalize(t["content"]) != t["content"] for t in block["added_tokens"] if t["normalized"])
@@ -320,10 +321,10 @@ def test_a_replacement_covers_all_of_its_source(tmp_path):
     assert encoding.spans.tolist() == [[0, 1], [1, 4], [4, 5]]
 
 
-def test_dropped_characters_leave_the_spans_of_the_others_right(tmp_path):
+def test_dropped_characters_leave_the_words_where_they_are(tmp_path):
     block = byte_pairs("ab")
     block["pre_tokenizer"] = {"type": "Whitespace"}
     encoding = load_block(tmp_path, block).encode("xa b xx axb")
     assert encoding.ids.tolist() == [0, 1, 0, 1]
     assert encoding.word_ids.tolist() == [0, 1, 3, 3]
-    assert encoding.spans.tolist() == [[0, 2], [3, 4], [8, 10], [10, 11]]  # with what was dropped beside it
+    assert encoding.spans.tolist() == [[0, 1], [3, 4], [8, 9], [9, 10]]
