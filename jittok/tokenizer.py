@@ -16,7 +16,7 @@ from .build.plan import Plan, build_plan
 from .decoding import Decoder
 from .encodings import Batch, EncodedTexts, Encoding, SourceText, whole_number
 from .engine import Engine, Source
-from .errors import ArgumentError, ArgumentTypeError, OutputError
+from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
@@ -689,7 +689,12 @@ def load(
         from .formats import jittok_file
 
         return _from_stored(jittok_file.read(file))
-    return Tokenizer(read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens))
+    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens)
+    try:
+        return Tokenizer(spec)
+    except (FormatError, RegexError, UnsupportedError) as error:
+        # Found when the tables are built, where the file's name is not known.
+        raise type(error)(f"{file}: {error}") from error
 
 
 def load_default() -> Tokenizer:

@@ -20,7 +20,6 @@ from jittok.spec import (
     TokenizerSpec,
 )
 from jittok.tables import AddedTokenTables, MergeTables, SplitTables
-from jittok.vocabulary import is_byte_level
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
 if TYPE_CHECKING:
@@ -107,7 +106,8 @@ def build_plan(spec: TokenizerSpec) -> Plan:
 
     normalizer = _normalizer(spec)
     stages, last = _stages(spec.pre_tokenizers)
-    byte_level = isinstance(spec.model, RankModel) or is_byte_level(spec)
+    # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
+    byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
