@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
-#: What each family's kernels are warmed with. Both widths of text, every special case of the calls.
+from jittok.cli import arguments
+
+#: Families of models, each with kernels of its own.
 FAMILIES = ("bpe",)
 
 
@@ -16,27 +19,67 @@ def add(commands: Any) -> None:
         "warmup",
         help="compile the kernels and keep them on disk",
         description=(
-            "Compile the kernels and leave them in the cache that later processes read (numba's cache directory:"
-            " NUMBA_CACHE_DIR, else beside the package, else under the user's cache)."
+            "Compile the kernels and leave them in the folder that later processes read: JITTOK_CACHE_DIR,"
+            " else NUMBA_CACHE_DIR/jittok, else the user's cache folder."
         ),
     )
-    parser.add_argument("family", nargs="?", choices=FAMILIES, help="only this algorithm's kernels (default: all)")
-    parser.add_argument(
-        "--tokenizer", "-t", metavar="X", help="also warm up this tokenizer file's own choice of kernels"
-    )
+    parser.add_argument("family", nargs="?", choices=FAMILIES, help="only this family's kernels (default: all)")
+    parser.add_argument("--tokenizer", "-t", metavar="X", help="only the kernels that this tokenizer file uses")
+    arguments.add_tokenizer_details(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile, and say how long it took."""
-    from jittok.cli.corpus import load
+    from jittok._jit import cache_folder
 
-    names = ["default"] + ([options.tokenizer] if options.tokenizer else [])
-    for name in names:
+    if options.tokenizer:
+        subjects: dict[str, Callable[[], Iterator[Any]]] = {
+            options.tokenizer: lambda: iter([arguments.load_tokenizer(options)])
+        }
+    else:
+        subjects = {family: bpe_tokenizers for family in FAMILIES if options.family in (None, family)}
+    for name, tokenizers in subjects.items():
         start = time.perf_counter()
-        exercise(load(name))
+        for tokenizer in tokenizers():
+            exercise(tokenizer)
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
-    return 0
+    folder = cache_folder()
+    print("compiled kernels could not be kept" if folder is None else f"compiled kernels are in {folder}")
+    return 0 if folder is not None else 1
+
+
+def bpe_tokenizers() -> Iterator[Any]:
+    """Yield tokenizers that between them use every kernel of byte-pair encoding."""
+    import jittok
+    from jittok import spec
+    from jittok.tokenizer import Tokenizer
+
+    yield jittok.load_default()
+    # built from a file's content, with many added tokens: the kernels that build tables
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
+    many = tuple(spec.AddedToken(300 + number, f"<reserved {number}>", special=True) for number in range(2000))
+    yield Tokenizer(spec.TokenizerSpec(model=spec.RankModel(ranks), added_tokens=many, reference="tiktoken"))
+    vocab = {letter: number for number, letter in enumerate(["<unk>", "a", "b", "ab", "<end>"])}
+    end = spec.TemplatePiece(0, None, (4,), ("<end>",))
+    template = spec.Template((spec.TemplatePiece(0, "A"), end), None)
+    model = spec.BPEModel(vocab, (("a", "b"),), unk_token="<unk>", byte_fallback=True)
+    yield Tokenizer(
+        spec.TokenizerSpec(
+            model=model,
+            added_tokens=(spec.AddedToken(4, "<end>", special=True), spec.AddedToken(5, "ABBA")),
+            normalizers=(
+                spec.UnicodeForm("NFC"),
+                spec.Replace(" ", "\u2581"),
+                spec.Replace("\\s+", "_", is_regex=True),
+                spec.Strip(),
+                spec.Lowercase(),
+            ),
+            pre_tokenizers=(spec.Split("_", "removed", is_regex=False),),
+            post_processors=(template, spec.TrimOffsets()),
+            decoders=(spec.DecodeFuse(),),
+        )
+    )
 
 
 def exercise(tokenizer: Any) -> None:
@@ -50,7 +93,8 @@ def exercise(tokenizer: Any) -> None:
     import numpy as np
 
     ascii_text = (
-        "The quick brown fox's 12345 jumps.\n\n  def f(x):\treturn x + 1\n" + "antidisestablishmentarianism" * 20
+        "The quick brown fox's 12345 jumps.\n\n  def f(x):\treturn x + 1 <end> ABBA\n"
+        + "antidisestablishmentarianism" * 20
     )
     other_text = (
         "naïve café, Ελληνικά, русский текст, 中文分词、日本語 한국어 العربية 👩‍👩‍👧 e\u0301\n"
@@ -58,16 +102,17 @@ def exercise(tokenizer: Any) -> None:
     )
     texts = [ascii_text, other_text, ""]
     for text in texts:
-        encoding = tokenizer.encode(text)
+        encoding = tokenizer.encode(text, special="parse")
         _ = encoding.spans
         tokenizer.decode(encoding.ids)
-        tokenizer.count(text)
+        tokenizer.count(text, special="parse")
     for spans in (False, True):
-        tokenizer.encode_batch(texts, spans=spans)
+        tokenizer.encode_batch(texts, spans=spans, special="parse")
     encoded = [text.encode() for text in texts]
     indptr = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=indptr[1:])
     data = np.frombuffer(b"".join(encoded), np.uint8)
-    batch = tokenizer.encode_batch((data, indptr))
-    tokenizer.count_batch((data, indptr))
+    batch = tokenizer.encode_batch((data, indptr), special="parse")
+    tokenizer.count_batch((data, indptr), special="parse")
     tokenizer.decode_batch(batch)
+    tokenizer.count_batch((np.frombuffer(encoded[1] * 100, np.uint8), np.array([0, 100 * len(encoded[1])])))
