@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -30,7 +30,7 @@ CHUNK_BYTES = 1 << 20
 SMALL_TEXT = 1 << 18
 #: Bits of the number of pre-tokens that a worker's cache has room for: small, and the least and most of a large one.
 SMALL_CACHE_BITS = 11
-LARGE_CACHE_BITS = (18, 20)
+LARGE_CACHE_BITS = (19, 20)
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -58,18 +58,81 @@ class Sources(NamedTuple):
     end: NDArray[np.int64]  # [codepoints]
 
 
+class Source(NamedTuple):
+    """Documents, a chunk at a time."""
+
+    n_documents: int
+    size: int  # bytes, about
+    bounds: NDArray[np.int64]  # numbers of the documents at which chunks begin, and the number of documents
+    make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]  # UTF-8 of documents [first, last)
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks; at least one."""
+        return len(self.bounds) - 1
+
+    def chunk(self, i: int) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+        """UTF-8 and row pointers of chunk `i`, and the number of its first document."""
+        first, last = int(self.bounds[i]), int(self.bounds[i + 1])
+        data, indptr = self.make(first, last)
+        return data, indptr, first
+
+    @staticmethod
+    def of_arrays(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Source:
+        """Documents that are bytes already: document i is ``data[indptr[i]:indptr[i + 1]]``."""
+        return Source(
+            len(indptr) - 1,
+            int(indptr[-1] - indptr[0]),
+            _chunks(indptr),
+            lambda first, last: (data, indptr[first : last + 1]),
+        )
+
+    @staticmethod
+    def of_strings(
+        texts: Sequence[str], make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]
+    ) -> Source:
+        """Strings, of which `make` gives the UTF-8 form: so much of it is held at a time as there are threads."""
+        lengths = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=lengths[1:])
+        return Source(len(texts), int(lengths[-1]), _chunks(lengths), make)
+
+
+class IdBuffer:
+    """Ids of chunks one after another; grows, so that what is in it need not be copied at the end."""
+
+    def __init__(self, estimate: int) -> None:
+        self.ids = np.empty(estimate, np.int32)
+        self.used = 0
+
+    def reserve(self, n: int) -> NDArray[np.int32]:
+        """The array, with room for at least `n` ids after those in use."""
+        if self.used + n > len(self.ids):
+            larger = np.empty(max(self.used + n, len(self.ids) * 3 // 2), np.int32)
+            larger[: self.used] = self.ids[: self.used]
+            self.ids = larger
+        return self.ids
+
+    def add(self, ids: NDArray[np.int32]) -> None:
+        """Append ids."""
+        self.reserve(len(ids))[self.used : self.used + len(ids)] = ids
+        self.used += len(ids)
+
+
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
-    __slots__ = ("bytes_seen", "cache", "chunk", "scratch")
+    __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "out", "scratch")
 
-    def __init__(self) -> None:
-        from jittok.kernels.split import new_chunk
+    def __init__(self, n_masks: int) -> None:
+        from jittok.kernels.merge import new_merge_lanes
+        from jittok.kernels.split import CHUNK, new_chunk
         from jittok.kernels.words import new_merge_scratch, new_word_cache
 
-        self.chunk = new_chunk()
+        self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
+        self.lanes = new_merge_lanes(CHUNK)
         self.cache = new_word_cache(SMALL_CACHE_BITS + 3, SMALL_CACHE_BITS, 1 << 14, 1 << 16)
+        self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
 
 
@@ -128,21 +191,59 @@ class Engine:
         ArgumentError
             `special` or `threads` is none of the values allowed.
         """
+        source = Source.of_arrays(data, indptr)
+        return self.encode_source(source, spans=spans, words=words, special=special, threads=threads)
+
+    def encode_source(
+        self, source: Source, *, spans: bool = False, words: bool = False, special: SpecialPolicy = "parse",
+        threads: int | None = None,
+    ) -> EncodedTexts:  # fmt: skip
+        """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
-        bounds = _chunks(indptr)
-        n_chunks = len(bounds) - 1
-        n_threads = min(_threads(threads), n_chunks) if int(indptr[-1] - indptr[0]) >= PARALLEL_BYTES else 1
 
-        def run(i: int) -> EncodedTexts:
-            return self._encode_chunk(data, indptr[bounds[i] : bounds[i + 1] + 1], int(bounds[i]), enabled, spans, words)
+        # Most text has a token for every three bytes or more.
+        buffer = IdBuffer(source.size // 3 + 64)
+        indptr = np.zeros(source.n_documents + 1, np.int64)
+        span_parts, word_parts = [], []
 
+        def run(i: int) -> tuple[EncodedTexts, bool]:
+            data, rows, first_document = source.chunk(i)
+            # One thread alone writes the ids of plain text where they are to stay.
+            return self._encode_chunk(
+                data, rows, first_document, enabled, spans, words, buffer if n_threads == 1 else None
+            )
+
+        n_threads = self._n_threads(source, threads)
+        document = 0
+        for result, is_in_place in self._results(source, run, n_threads):
+            before = buffer.used
+            if is_in_place:
+                buffer.used += len(result.ids)
+            else:
+                buffer.add(result.ids)
+            n = len(result.indptr) - 1
+            np.add(result.indptr[1:], before, out=indptr[document + 1 : document + n + 1])
+            document += n
+            if spans:
+                span_parts.append(result.spans)
+            if words:
+                word_parts.append(result.word_ids)
+        return EncodedTexts(
+            _frozen(buffer.ids[: buffer.used]),
+            _frozen(indptr),
+            _frozen(_concatenated(span_parts)) if spans else None,
+            _frozen(_concatenated(word_parts)) if words else None,
+        )
+
+    def _n_threads(self, source: Source, threads: int | None) -> int:
+        """How many threads to use."""
+        return min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+
+    def _results(self, source: Source, run: Callable[[int], T], n_threads: int) -> Iterator[T]:
+        """The results of all chunks, in order."""
         if n_threads <= 1:
-            results = [run(i) for i in range(n_chunks)]
-        else:
-            results = self._run_parallel(run, n_chunks, n_threads)
-        if len(results) == 1:
-            return results[0]
-        return _joined(results, spans, words)
+            return map(run, range(source.n_chunks))
+        return self._run_parallel(run, source.n_chunks, n_threads)
 
     def count(
         self,
@@ -153,26 +254,29 @@ class Engine:
         threads: int | None = None,
     ) -> NDArray[np.int64]:
         """Number of ids of each document; see :meth:`encode`. Ids are dropped a chunk at a time."""
+        return self.count_source(Source.of_arrays(data, indptr), special=special, threads=threads)
+
+    def count_source(
+        self, source: Source, *, special: SpecialPolicy = "parse", threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """As :meth:`count`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
-        bounds = _chunks(indptr)
-        n_chunks = len(bounds) - 1
-        n_threads = min(_threads(threads), n_chunks) if int(indptr[-1] - indptr[0]) >= PARALLEL_BYTES else 1
 
         def run(i: int) -> NDArray[np.int64]:
-            part = indptr[bounds[i] : bounds[i + 1] + 1]
-            return np.diff(self._encode_chunk(data, part, int(bounds[i]), enabled, False, False).indptr)
+            data, indptr, first_document = source.chunk(i)
+            result, _ = self._encode_chunk(data, indptr, first_document, enabled, False, False, None, keep=False)
+            return np.diff(result.indptr)
 
-        if n_threads <= 1:
-            return np.concatenate([run(i) for i in range(n_chunks)])
-        return np.concatenate(self._run_parallel(run, n_chunks, n_threads))
+        n_threads = self._n_threads(source, threads)
+        return np.concatenate([np.zeros(0, np.int64), *self._results(source, run, n_threads)])
 
-    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> list[T]:
+    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> Iterator[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:
             self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
             self._pool_owner = owner
-        return list(self._pool.map(run, range(n)))
+        return self._pool.map(run, range(n))
 
     def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
         """Which added tokens are wanted; None where a special token is an error."""
@@ -204,9 +308,18 @@ class Engine:
         enabled: NDArray[np.bool_] | None,
         spans: bool,
         words: bool,
-    ) -> EncodedTexts:
+        buffer: IdBuffer | None,
+        keep: bool = True,
+    ) -> tuple[EncodedTexts, bool]:
+        """Ids of the documents of one chunk, and whether they lie in `buffer` already (after what is used of it)."""
         plan = self.plan
         n_documents = len(indptr) - 1
+        if not (spans or words or plan.stages) and self._is_plain(data, indptr, enabled):
+            start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
+            ids, part_end, _, _ = self._run_kernel(data, start, end, False, False, buffer, keep)
+            out_indptr = np.zeros(n_documents + 1, np.int64)
+            out_indptr[1:] = part_end
+            return EncodedTexts(ids, out_indptr), buffer is not None
         parts = Parts(
             data,
             np.arange(n_documents),
@@ -224,7 +337,23 @@ class Engine:
                 parts = _cut(parts, stage)
             else:
                 parts = self._rewrite(parts, stage, indptr, spans)
-        return self._merge(parts, indptr, spans, words)
+        return self._merge(parts, indptr, spans, words), False
+
+    def _is_plain(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+    ) -> bool:
+        """Whether no document holds an added token, nor anything that the normalizer changes."""
+        from jittok.added_tokens import may_hold_added_tokens
+
+        plan = self.plan
+        first, last = indptr[:1], indptr[-1:]
+        for stage in (plan.raw_tokens, plan.normalized_tokens):
+            # Documents lie one after another: what is in none of them together is in none of them.
+            if stage is not None and may_hold_added_tokens(stage.tables, data, first, last):
+                return False
+        if plan.normalizer is None:
+            return True
+        return not plan.normalizer.changes(data, indptr[:-1], indptr[1:]).any()
 
     def _find_added(
         self,
@@ -236,22 +365,13 @@ class Engine:
         """Cut text parts at the added tokens in them."""
         if stage is None:
             return parts
-        from jittok.kernels.added_tokens import find_added_tokens
+        from jittok.added_tokens import find_added_tokens
 
         wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-        is_text = parts.token < 0
-        text = np.flatnonzero(is_text)
-        start, end = parts.start[text], parts.end[text]
-        capacity = 256
-        while True:
-            rows = np.empty((capacity, 4), np.int64)
-            found = find_added_tokens(stage.tables, wanted, parts.data, start, end, 0, len(text), rows)
-            if found >= 0:
-                break
-            capacity = -found
-        if found == 0:
+        text = np.flatnonzero(parts.token < 0)
+        rows = find_added_tokens(stage.tables, wanted, parts.data, parts.start[text], parts.end[text])
+        if not len(rows):
             return parts
-        rows = rows[:found]
         if enabled is None:
             self._refuse_special(parts, text, rows, first_document)
         return _with_tokens(parts, text, rows)
@@ -320,7 +440,7 @@ class Engine:
         try:
             worker = self._workers.pop()
         except IndexError:
-            worker = Worker()
+            worker = Worker(int(self.plan.last_split.numbers[4]))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
@@ -373,7 +493,14 @@ class Engine:
         )
 
     def _run_kernel(
-        self, data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], words: bool, lengths: bool
+        self,
+        data: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        words: bool,
+        lengths: bool,
+        buffer: IdBuffer | None = None,
+        keep: bool = True,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         from jittok.kernels.split import POSITION, SEGMENT
         from jittok.kernels.words import MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
@@ -381,17 +508,24 @@ class Engine:
         plan = self.plan
         n_bytes = int((end - start).sum())
         nothing = np.empty(0, np.int32)
-        out = np.empty(n_bytes + 8, np.int32)
         word = np.empty(n_bytes + 8, np.int32) if words else nothing
         length = np.empty(n_bytes + 8, np.int32) if lengths else nothing
         part_end = np.zeros(len(start), np.int64)
         if not len(start):
-            return out[:0], part_end, word[:0], length[:0]
+            return nothing, part_end, word[:0], length[:0]
         worker = self._acquire(n_bytes)
+        if buffer is not None:
+            out, offset = buffer.reserve(n_bytes + 8), buffer.used
+        else:
+            # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
+            if len(worker.out) < n_bytes + 8:
+                worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
+            out, offset = worker.out, 0
         state = worker.chunk.state
         state[:] = 0
         state[SEGMENT] = 0
         state[POSITION] = start[0]
+        state[WRITTEN] = offset
         data = _frozen(data)
         while True:
             status = encode_segments(
@@ -404,6 +538,7 @@ class Engine:
                 worker.chunk,
                 worker.cache,
                 worker.scratch,
+                worker.lanes,
                 out,
                 part_end,
                 word,
@@ -411,15 +546,20 @@ class Engine:
             )
             if status != MORE_SCRATCH:
                 break
-            # Larger scratch serves this call only: one huge word must not hold memory for ever.
-            usual = worker.scratch
-            worker = _with_scratch(worker, new_merge_scratch(int(state[NEEDED])))
-            del usual
+            worker.scratch = new_merge_scratch(int(state[NEEDED]))
         n = int(state[WRITTEN])
+        ids = out[offset:n]
+        if offset:
+            part_end -= offset
+        if buffer is None:
+            ids = ids.copy() if keep else ids[:0]
+        # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
             worker.scratch = new_merge_scratch()
+        if len(worker.out) > 4 * CHUNK_BYTES:
+            worker.out = np.empty(0, np.int32)
         self._workers.append(worker)
-        return out[:n], part_end, word[:n], length[:n]
+        return ids, part_end, word[: n - offset], length[: n - offset]
 
     def _text_spans(
         self,
@@ -454,11 +594,6 @@ class Engine:
         spans[:, 0] = sources.start[first]
         spans[:, 1] = sources.end[last]
         return spans
-
-
-def _with_scratch(worker: Worker, scratch: Any) -> Worker:
-    worker.scratch = scratch
-    return worker
 
 
 def _token_lengths(token_indptr: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -499,17 +634,8 @@ def _chunks(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).astype(np.int64)
 
 
-def _joined(results: Sequence[EncodedTexts], spans: bool, words: bool) -> EncodedTexts:
-    """The results of chunks as one."""
-    ids = np.concatenate([r.ids for r in results])
-    sizes = np.cumsum([0] + [len(r.ids) for r in results])
-    indptr = np.concatenate([[0]] + [r.indptr[1:] + size for r, size in zip(results, sizes, strict=False)])
-    return EncodedTexts(
-        _frozen(ids),
-        _frozen(indptr.astype(np.int64)),
-        _frozen(np.concatenate([r.spans for r in results])) if spans else None,  # type: ignore[misc]
-        _frozen(np.concatenate([r.word_ids for r in results])) if words else None,  # type: ignore[misc]
-    )
+def _concatenated(parts: list[Any]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64]) -> Parts:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jittok import spec, tables
 from jittok.build import normalizer_tables as build
 from jittok.errors import UnsupportedError
+from jittok.tables import read_only
 
 if TYPE_CHECKING:
     from jittok.kernels.normalize import AlignedText
@@ -53,7 +54,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """One kernel with its tables: ``kernel(*before, [at_start,] text, out, *scratch)``."""
+    """One kernel with its tables: ``kernel(*tables, [at_start,] text, out, [scratch])``."""
 
     name: str
     tables: tuple[Any, ...]
@@ -63,7 +64,7 @@ class _Operation:
 class Rewriter:
     """A chain of rewriting steps; immutable. Made by :func:`build_rewriter`."""
 
-    __slots__ = ("_forms", "_operations", "_suspicion", "steps")
+    __slots__ = ("_forms", "_keeps_ascii", "_operations", "_suspicion", "steps")
 
     steps: tuple[RewritingStep, ...]
 
@@ -78,6 +79,11 @@ class Rewriter:
         self._operations = operations
         self._suspicion = suspicion
         self._forms = forms
+        # True where no text that is ASCII changes.
+        unless = [tables.SUSPICION_ALWAYS, tables.SUSPICION_ASCII]
+        unless += [tables.SUSPICION_STRIP_LEFT, tables.SUSPICION_STRIP_RIGHT]
+        prefixes = suspicion.numbers[[tables.SUSPICION_PREFIX, tables.SUSPICION_PREFIX_2]]
+        self._keeps_ascii = not suspicion.numbers[unless].any() and bool((prefixes < 0).all())
 
     def __reduce__(self) -> tuple[Callable[..., Rewriter], tuple[Any, ...]]:
         return build_rewriter, (self.steps,)
@@ -101,10 +107,13 @@ class Rewriter:
         bool[n]
             True also for some that do not change.
         """
-        from jittok.kernels.normalize import may_change
-
         out = np.zeros(len(starts), dtype=np.bool_)
-        if self._operations:
+        if self._operations and len(starts):
+            if self._keeps_ascii and int(data[int(starts.min()) : int(ends.max())].max(initial=0)) < 0x80:
+                return out  # without the kernel, which for plain English need not even be compiled
+            from jittok.kernels.normalize import may_change
+
+            data, starts, ends = read_only(data), read_only(starts), read_only(ends)
             may_change(self._suspicion, self._forms, data, starts, ends, 0, len(starts), out)
         return out
 
@@ -141,8 +150,7 @@ class Rewriter:
         everywhere = np.ones(n_segments, dtype=np.bool_)
         at_start = everywhere if at_start is None else np.ascontiguousarray(at_start)
         text = _new_text(n_bytes, n_segments, alignment)
-        n_codepoints = int(kernels.decode_segments(data, starts, ends, text))
-        counts = np.zeros(256, dtype=np.int64)
+        n_codepoints = int(kernels.decode_segments(read_only(data), read_only(starts), read_only(ends), text))
         for operation in self._operations:
             kernel: Any = getattr(kernels, operation.name)
             capacity = n_codepoints + (n_codepoints >> 3) + 8 * n_segments + 64
@@ -150,7 +158,7 @@ class Rewriter:
                 out = _new_text(capacity, n_segments, alignment)
                 if operation.name == "substitute":
                     scratch = np.empty(capacity, dtype=np.uint32)
-                    status = int(kernel(*operation.tables, text, out, scratch, counts))
+                    status = int(kernel(*operation.tables, text, out, scratch))
                 elif operation.name == "edit_ends":
                     where = at_start if operation.at_start_only else everywhere
                     status = int(kernel(*operation.tables, where, text, out))

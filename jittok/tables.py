@@ -6,10 +6,22 @@ Every table is a NamedTuple of read-only, C-contiguous arrays, built once by :mo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array C-contiguous and read-only, as all tables and inputs of kernels are.
+
+    Both are part of a kernel's signature; one signature is compiled once.
+    """
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 class CodepointClasses(NamedTuple):
@@ -40,36 +52,29 @@ class SplitAutomaton(NamedTuple):
     end_class: int  # the class of the end of the text
 
 
-class SplitWindows(NamedTuple):
-    """Boundaries of a :class:`SplitAutomaton`, read off a few neighbouring codepoints wherever these decide.
+class SplitTables(NamedTuple):
+    """All that the split kernels read: the automaton, and the mask program that decides most boundaries at once.
 
     Whether a pre-token begins before a codepoint nearly always follows from the three codepoints before it,
-    itself and the one after it. Every codepoint has one number, its *fields*: what it contributes to the
-    table index from each of the five places, plus its class in bits 24-31. The index of a place is the OR of
-    the masked fields of the five codepoints around it; its low ``LEFT_BITS`` bits select ``left_row`` (what
-    the automaton's state may be, given the codepoints before), which with the other bits selects the decision:
-    0 no boundary, 1 boundary, 2 not decided here (the automaton must be run).
+    itself and the one after it. The program computes that for 512 places at a time, from one mask for each class:
+    ``decided`` has a bit at each place that is a boundary, ``undecided`` at each where the automaton must be run.
     """
 
-    ascii_fields: NDArray[np.uint32]  # [128] by codepoint
-    class_fields: NDArray[np.uint32]  # [256] by class
-    masks: NDArray[np.uint32]  # [5] place of the codepoint: -3, -2, -1, 0 (the boundary is before it), +1
-    left_row: NDArray[np.uint16]  # [1 << left bits], row of `decision`, premultiplied
-    decision: NDArray[np.uint8]  # [rows << bits of places 0 and +1], 0, 1 or 2
-
-
-class SplitTables(NamedTuple):
-    """All that the split kernels read."""
-
-    page_of: NDArray[np.uint16]
+    page_of: NDArray[np.uint16]  # see CodepointClasses
     class_of: NDArray[np.uint8]
-    transitions: NDArray[np.uint32]
-    ascii_fields: NDArray[np.uint32]
-    class_fields: NDArray[np.uint32]
-    masks: NDArray[np.uint32]
-    left_row: NDArray[np.uint16]
-    decision: NDArray[np.uint8]
-    numbers: NDArray[np.int64]  # [2] start state, end class
+    transitions: NDArray[np.uint32]  # see SplitAutomaton
+    program: NDArray[np.int32]  # [4 * operations] rows (MASK_* operation, result, operand, operand): numbers of masks
+    numbers: NDArray[np.int64]  # [5] start state, end class, mask `decided`, mask `undecided`, number of masks
+
+
+#: Operations of a mask program. Bit i of the result:
+MASK_EQUAL = 0  # place i is of the class that the operand names
+MASK_OR = 1
+MASK_AND = 2
+MASK_AND_NOT = 3  # the first operand, without the second
+MASK_NOT = 4
+MASK_BACK = 5  # bit i - k of the operand, k the second operand, from 1 to 3
+MASK_AHEAD = 6  # bit i + 1 of the operand
 
 
 class MergeTables(NamedTuple):
@@ -124,13 +129,13 @@ class AddedTokenTables(NamedTuple):
     ids: NDArray[np.int32]  # [n_tokens], the id of each token
     lengths: NDArray[np.int32]  # [n_tokens], in bytes, > 0
     flags: NDArray[np.uint8]  # [n_tokens], TOKEN_* bits
-    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1
+    shorter: NDArray[np.int32]  # [n_tokens], the longest token that this one begins with, or -1; -1 if skipping
     child_start: NDArray[np.int32]  # [n_states + 1], children of s: child_start[s]..child_start[s + 1] - 1
     labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
     fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
     longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
     root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
-    endings: NDArray[np.uint8]  # [n, 3]: last byte, mask and value of the byte before; none when too many
+    endings: NDArray[np.uint8]  # [n, 3]: last byte, 1 if the one before counts, that one; none if too many
     word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
     word_class_of: NDArray[np.uint8]
     numbers: NDArray[np.int64]  # see ADDED_TOKENS_* below

@@ -68,7 +68,9 @@ def text_from(text: object, *, errors: Errors = "strict", surrogates: Surrogates
     raise ArgumentTypeError(f"text: expected str or bytes, got {_type_name(text)}")
 
 
-def texts_from(texts: object, *, errors: Errors = "strict", surrogates: Surrogates = "raise") -> Texts:
+def texts_from(
+    texts: object, *, errors: Errors = "strict", surrogates: Surrogates = "raise", first_number: int = 0
+) -> Texts:
     """Return a collection of texts as :class:`Texts`.
 
     Parameters
@@ -114,38 +116,42 @@ def texts_from(texts: object, *, errors: Errors = "strict", surrogates: Surrogat
     if hasattr(texts, "tolist"):
         texts = list(texts.tolist())  # NumPy and pandas: plain Python objects, one conversion for all
     sequence: list[Any] | tuple[Any, ...] = texts if isinstance(texts, list | tuple) else list(texts)
-    return _from_sequence(sequence, errors, surrogates)
+    return _from_sequence(sequence, errors, surrogates, first_number)
 
 
 # ------------------------------------------------------------------------------------------ Python objects
 
 
-def _from_sequence(texts: list[Any] | tuple[Any, ...], errors: Errors, surrogates: Surrogates) -> Texts:
+def _from_sequence(
+    texts: list[Any] | tuple[Any, ...], errors: Errors, surrogates: Surrogates, first_number: int
+) -> Texts:
     if not texts:
         return _joined([])
     if isinstance(texts[0], str):
         try:
             return _joined(list(map(str.encode, texts)))
         except TypeError:
-            raise _wrong_item(texts, str) from None
+            raise _wrong_item(texts, str, first_number) from None
         except UnicodeEncodeError:
             pass
-        _check_items(texts, str)
-        return _joined([_encoded(text, number, surrogates) for number, text in enumerate(texts)])
+        _check_items(texts, str, first_number)
+        return _joined([_encoded(text, number, surrogates) for number, text in enumerate(texts, first_number)])
     if isinstance(texts[0], bytes | bytearray | memoryview):
-        _check_items(texts, (bytes, bytearray, memoryview))
+        _check_items(texts, (bytes, bytearray, memoryview), first_number)
         joined = _joined([bytes(text) if isinstance(text, memoryview) else text for text in texts])
         return _validated(joined, errors)
-    raise _wrong_item(texts, (str, bytes))
+    raise _wrong_item(texts, (str, bytes), first_number)
 
 
-def _check_items(texts: Iterable[Any], expected: type | tuple[type, ...]) -> None:
+def _check_items(texts: Iterable[Any], expected: type | tuple[type, ...], first_number: int) -> None:
     if not all(map(isinstance, texts, repeat(expected))):
-        raise _wrong_item(texts, expected)
+        raise _wrong_item(texts, expected, first_number)
 
 
-def _wrong_item(texts: Iterable[Any], expected: type | tuple[type, ...]) -> ArgumentTypeError:
-    for number, text in enumerate(texts):
+def _wrong_item(
+    texts: Iterable[Any], expected: type | tuple[type, ...], first_number: int
+) -> ArgumentTypeError:
+    for number, text in enumerate(texts, first_number):
         if not isinstance(text, expected):
             name = "bytes" if isinstance(expected, tuple) and str not in expected else "str"
             return ArgumentTypeError(

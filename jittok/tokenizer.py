@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .build.plan import Plan, build_plan
 from .decoding import Decoder
 from .encodings import Batch, EncodedTexts, Encoding, SourceText, whole_number
-from .engine import Engine
+from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, OutputError
 from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
@@ -37,6 +37,11 @@ Side = Literal["left", "right"]
 
 #: Changes when the same spec would be encoded otherwise.
 _FINGERPRINT_VERSION = 1
+
+#: Fields of a spec and its model that are hashed from the tables instead, or say nothing about ids.
+_NOT_FINGERPRINTED = frozenset(
+    "vocab merges ranks model source_format stored_truncation stored_padding extra".split()
+)
 
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
 _SUFFIXES = {".json": "tokenizer.json", ".tiktoken": "tiktoken", ".jittok": "jittok"}
@@ -219,16 +224,25 @@ class Tokenizer:
         (3, 'int32', [])
         """
         settings = check_truncation(max_length, stride, truncation, truncation_side)
-        sources = [self._texts(texts, errors, surrogates)]
-        if pairs is not None:
-            sources.append(self._texts(pairs, errors, surrogates))
-        parts = [self._encode_texts(source, spans, special, threads) for source in sources]
+        policy = self.spec.default_special if special is None else special
+        threads = None if threads is None else whole_number("threads", threads, 1)
+        parts, kept = [], []
+        for given in (texts,) if pairs is None else (texts, pairs):
+            if spans:
+                whole = self._texts(given, errors, surrogates)
+                kept.append((whole.data, whole.indptr))
+                source = Source.of_arrays(whole.data, whole.indptr)
+            else:
+                source = self._source(given, errors, surrogates)
+            parts.append(
+                self._engine.encode_source(source, spans=spans, words=spans, special=policy, threads=threads)
+            )
         return self._post_processor.process_batch(
             *parts,
             add_special_tokens=add_special_tokens,
             truncation=settings,
             overflowing=overflowing,
-            texts=tuple((source.data, source.indptr) for source in sources) if spans else (),
+            texts=tuple(kept),
             pad_id=self._pad_id,
         )
 
@@ -287,6 +301,8 @@ class Tokenizer:
         """
         source = self._texts(texts, errors, surrogates)
         policy = self.spec.default_special if special is None else special
+        if threads is not None:
+            threads = whole_number("threads", threads, 1)
         counts = self._engine.count(source.data, source.indptr, special=policy, threads=threads)
         return counts + self._post_processor.template(False, add_special_tokens).num_special
 
@@ -515,9 +531,7 @@ class Tokenizer:
         for part in (model, self.spec):
             for field in fields(part):
                 # How the file was written, and what native calls never apply, is no part of it.
-                if field.name not in (
-                    "vocab", "merges", "ranks", "model", "source_format", "stored_truncation", "stored_padding", "extra"
-                ):  # fmt: skip
+                if field.name not in _NOT_FINGERPRINTED:
                     digest.update(f"{field.name}={getattr(part, field.name)!r}\n".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
@@ -557,6 +571,22 @@ class Tokenizer:
 
     def _texts(self, texts: Any, errors: Errors, surrogates: Surrogates | None) -> Texts:
         return texts_from(texts, errors=errors, surrogates=self._surrogates(surrogates))
+
+    def _source(self, texts: Any, errors: Errors, surrogates: Surrogates | None) -> Source:
+        """Texts for the engine; strings become bytes a chunk at a time, while these are in the processor's cache."""
+        if isinstance(texts, list | tuple) and len(texts) > 1 and isinstance(texts[0], str):
+            chosen = self._surrogates(surrogates)
+
+            def make(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+                part = texts_from(texts[first:last], errors=errors, surrogates=chosen, first_number=first)
+                return part.data, part.indptr
+
+            try:
+                return Source.of_strings(texts, make)
+            except TypeError:
+                pass  # an item has no length: the usual way says which
+        whole = self._texts(texts, errors, surrogates)
+        return Source.of_arrays(whole.data, whole.indptr)
 
     def _encode_texts(
         self, texts: Texts, spans: bool, special: SpecialPolicy | None, threads: int | None

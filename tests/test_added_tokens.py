@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jittok.added_tokens import find_added_tokens
 from jittok.build.added_tokens import build_added_tokens
-from jittok.kernels.added_tokens import find_added_tokens
+from jittok.kernels import added_tokens as kernels
 from jittok.spec import AddedToken
 from jittok.tables import AddedTokenTables
 from jittok.unicode.normalization import load_word_classes
@@ -37,11 +38,12 @@ def find(tables: AddedTokenTables, texts: list[str], enabled=None, capacity: int
     wanted = np.ones(len(tables.ids), dtype=np.bool_) if enabled is None else np.array(enabled, dtype=np.bool_)
     while True:
         out = np.empty((capacity, 4), dtype=np.int64)
-        count = find_added_tokens(tables, wanted, data, starts, ends, 0, len(texts), out)
+        count = kernels.find_added_tokens(tables, wanted, data, starts, ends, 0, len(texts), out)
         if count >= 0:
             break
         assert -count >= 2 * capacity
         capacity = -count
+    assert find_added_tokens(tables, wanted, data, starts, ends).tolist() == out[:count].tolist()
     rows = out[:count].copy()
     rows[:, 1:3] -= starts[rows[:, 0]][:, None]
     return rows.tolist()
@@ -187,11 +189,12 @@ def test_equals_tokenizers(tokens, text, encode_special_tokens):
     assert actual == expected
 
 
-def test_word_characters_and_white_space_of_every_codepoint():
-    """What may touch a single_word token, and what lstrip takes, is what tokenizers says for every codepoint."""
+def test_word_characters_and_white_space():
+    """What may touch a single_word token, and what lstrip takes, is what tokenizers says for every assigned codepoint."""
     reference, _ = reference_tokenizer([AddedToken(0, "<a>", single_word=True), AddedToken(0, "<b>", lstrip=True)])
-    for begin in range(0, 0x110000, 0x400):
-        characters = [chr(c) for c in range(begin, begin + 0x400) if not 0xD800 <= c < 0xE000]
+    blocks = [*range(0, 0x33000, 0x80), *range(0x33000, 0x110000, 0x3F80), 0xE0000, 0xE0080, 0xE0100, 0x10FF80]
+    for begin in blocks:
+        characters = [chr(c) for c in range(begin, begin + 0x80) if not 0xD800 <= c < 0xE000]
         if not characters:
             continue
         encoding = reference.encode("".join(f"<a>{c}<b>|" for c in characters))
@@ -271,7 +274,7 @@ def test_white_space_is_measured_once():
 
 
 def is_compiled() -> bool:
-    return hasattr(find_added_tokens, "py_func")
+    return hasattr(kernels.find_added_tokens, "py_func")
 
 
 def test_first_of_equal_contents_wins_and_ids_are_free():

@@ -19,7 +19,8 @@ from jittok.unicode.normalization import load_normalization
 
 tokenizers = pytest.importorskip("tokenizers")
 
-SCALARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+EVERY = 1 if hasattr(kernels.substitute, "py_func") else 41  # fewer where kernels run as plain Python
+SCALARS = [chr(c) for c in range(0, 0x110000, EVERY) if not 0xD800 <= c < 0xE000]
 FORMS = ["NFC", "NFD", "NFKC", "NFKD"]
 
 

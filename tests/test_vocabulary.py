@@ -151,7 +151,8 @@ def test_trim_counts():
 
 def test_shown_tokens():
     added = [spec.AddedToken(1, "[M]", lstrip=True, rstrip=True), spec.AddedToken(2, "Yes", normalized=True)]
-    vocabulary = Vocabulary(build_vocabulary(small({"a": 0}, added)), added, shown={1: "[M]", 2: "yes"}.__getitem__)
+    tables = build_vocabulary(small({"a": 0}, added))
+    vocabulary = Vocabulary(tables, added, shown={1: "[M]", 2: "yes"}.__getitem__)
     text = "a \n[M]\t YES"
     spans = np.array([[0, 1], [1, 8], [8, 11]])
 

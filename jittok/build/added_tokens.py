@@ -9,6 +9,7 @@ import numpy as np
 
 from jittok import tables
 from jittok.spec import AddedToken
+from jittok.tables import read_only
 from jittok.unicode.normalization import load_word_classes
 
 if TYPE_CHECKING:
@@ -46,14 +47,15 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     from jittok.kernels import added_tokens as kernels
 
     contents = [token.content.encode("utf-8", "surrogatepass") for token in tokens]
-    first_of: dict[bytes, int] = {}
-    for index, content in enumerate(contents):
-        if content:
-            first_of.setdefault(content[::-1], index)
+    # Of equal contents the first counts: it is the last to be put in.
+    first_of = {
+        content[::-1]: index for index, content in zip(range(len(contents))[::-1], contents[::-1], strict=True)
+    }
+    first_of.pop(b"", None)
     strings = sorted(first_of)
     order = np.array([first_of[string] for string in strings], dtype=np.int32)
     indptr = np.zeros(len(strings) + 1, dtype=np.int64)
-    indptr[1:] = np.cumsum([len(string) for string in strings])
+    indptr[1:] = np.cumsum(np.fromiter(map(len, strings), dtype=np.int64, count=len(strings)))
     data = np.frombuffer(b"".join(strings), dtype=np.uint8)
 
     n_bytes = len(data)
@@ -73,13 +75,13 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     for child in range(1, int(child_start[1])):
         root_next[labels[child]] = child
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
-    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max((len(string) for string in strings), default=0)
+    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max(map(len, strings), default=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
     word = load_word_classes()
     return tables.AddedTokenTables(
-        ids=_frozen(np.array([token.id for token in tokens], dtype=np.int32)),
-        lengths=_frozen(np.array([len(content) for content in contents], dtype=np.int32)),
-        flags=_frozen(
+        ids=read_only(np.array([token.id for token in tokens], dtype=np.int32)),
+        lengths=read_only(np.array(list(map(len, contents)), dtype=np.int32)),
+        flags=read_only(
             np.array(
                 [
                     (tables.TOKEN_SINGLE_WORD if token.single_word else 0)
@@ -90,16 +92,16 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
                 dtype=np.uint8,
             )
         ),
-        shorter=_frozen(_shorter(contents, first_of)),
-        child_start=_frozen(child_start),
-        labels=_frozen(labels),
-        fallback=_frozen(fallback),
-        longest=_frozen(longest),
-        root_next=_frozen(root_next),
-        endings=_frozen(_endings(strings, kernels.MAX_ENDINGS)),
+        shorter=read_only(_shorter(contents, {} if skipping else first_of)),
+        child_start=read_only(child_start),
+        labels=read_only(labels),
+        fallback=read_only(fallback),
+        longest=read_only(longest),
+        root_next=read_only(root_next),
+        endings=read_only(_endings(strings, kernels.MAX_ENDINGS)),
         word_page_of=word.page_of,
         word_class_of=word.class_of,
-        numbers=_frozen(numbers),
+        numbers=read_only(numbers),
     )
 
 
@@ -118,18 +120,16 @@ def _shorter(contents: list[bytes], first_of: dict[bytes, int]) -> NDArray[np.in
 
 
 def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
-    """Kinds of token endings as rows (last byte, mask, byte before under the mask), at most `limit`.
+    """Kinds of token endings as rows (last byte, 1 if the byte before counts, that byte), at most `limit`.
 
     Where the last two bytes are of too many kinds, those last bytes that have most of them are compared
     alone; where even the last bytes are too many, there are no rows.
     """
     before: dict[int, set[int] | None] = {}  # None: only the last byte is compared
-    for string in reversed_tokens:
-        known = before.setdefault(string[0], set())
-        if len(string) == 1:
-            before[string[0]] = None
-        elif known is not None:
-            known.add(string[1])
+    for ending in sorted({string[:2] for string in reversed_tokens}):  # a single byte sorts first
+        known = before.setdefault(ending[0], set() if len(ending) > 1 else None)
+        if known is not None:
+            known.add(ending[1])
 
     def count(last: int) -> int:
         kinds = before[last]
@@ -139,12 +139,5 @@ def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
         before[max(before, key=count)] = None
     rows: list[tuple[int, int, int]] = []
     for last, kinds in sorted(before.items()):
-        rows += [(last, 0, 0)] if kinds is None else [(last, 255, value) for value in sorted(kinds)]
+        rows += [(last, 0, 0)] if kinds is None else [(last, 1, value) for value in sorted(kinds)]
     return np.array(rows if len(rows) <= limit else [], dtype=np.uint8).reshape(-1, 3)
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, C-contiguous and read-only."""
-    array = np.ascontiguousarray(array)
-    array.flags.writeable = False
-    return array

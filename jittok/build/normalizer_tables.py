@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok import tables
-from jittok.tables import SplitAutomaton, SubstitutionTables, SuspicionTables
+from jittok.tables import SplitAutomaton, SubstitutionTables, SuspicionTables, read_only
 from jittok.unicode.normalization import fold_pages, load_normalization
 
 _N_CODEPOINTS = 0x110000
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array = np.ascontiguousarray(array)
-    array.flags.writeable = False
-    return array
 
 
 def _substitution_tables(
@@ -66,13 +59,13 @@ def _substitution_tables(
     return SubstitutionTables(
         page_of=page_of,
         class_of=pages,
-        combining=_frozen(combining),
-        flags=_frozen(flags),
-        expansion_indptr=_frozen(expansion_indptr),
-        expansion=_frozen(packed.astype(np.uint32)),
-        pairs=_frozen((pairs[:, 0] << 21) | pairs[:, 1]),
-        composed=_frozen(pairs[:, 2].astype(np.uint32)),
-        numbers=_frozen(options),
+        combining=read_only(combining),
+        flags=read_only(flags),
+        expansion_indptr=read_only(expansion_indptr),
+        expansion=read_only(packed.astype(np.uint32)),
+        pairs=read_only((pairs[:, 0] << 21) | pairs[:, 1]),
+        composed=read_only(pairs[:, 2].astype(np.uint32)),
+        numbers=read_only(options),
     )
 
 
@@ -114,7 +107,10 @@ def unicode_form_suspicion(form: str) -> NDArray[np.uint8]:
         suspicion[data["composition"][:, 1]] = tables.SUSPICION_CONTEXT
         suspicion[0x1161:0x1176] = tables.SUSPICION_CONTEXT
         suspicion[0x11A8:0x11C3] = tables.SUSPICION_CONTEXT
-        suspicion[np.setdiff1d(data["canonical_from"], data["composition"][:, 2])] = tables.SUSPICION_CHANGES
+        stays = np.zeros(_N_CODEPOINTS, dtype=np.bool_)
+        stays[data["composition"][:, 2]] = True
+        changes = data["canonical_from"]
+        suspicion[changes[~stays[changes]]] = tables.SUSPICION_CHANGES
     else:
         suspicion[data["canonical_from"]] = tables.SUSPICION_CHANGES
         suspicion[0xAC00:0xD7A4] = tables.SUSPICION_CHANGES
@@ -145,7 +141,7 @@ def suspicion_tables(codepoints: NDArray[np.uint8], numbers: NDArray[np.int64]) 
     page_of, class_of = fold_pages(codepoints)
     numbers = numbers.copy()
     numbers[tables.SUSPICION_ASCII] = bool(codepoints[:128].any())
-    return SuspicionTables(page_of, class_of, _frozen(numbers))
+    return SuspicionTables(page_of, class_of, read_only(numbers))
 
 
 def failure_links(pattern: list[int]) -> NDArray[np.int32]:
@@ -158,9 +154,9 @@ def failure_links(pattern: list[int]) -> NDArray[np.int32]:
         if pattern[i] == pattern[length]:
             length += 1
         failure[i] = length
-    return _frozen(np.array(failure, dtype=np.int32))
+    return read_only(np.array(failure, dtype=np.int32))
 
 
 def codepoint_array(text: str) -> NDArray[np.uint32]:
     """The codepoints of a string, read-only."""
-    return _frozen(np.array([ord(character) for character in text], dtype=np.uint32))
+    return read_only(np.array([ord(character) for character in text], dtype=np.uint32))

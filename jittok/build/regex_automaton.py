@@ -45,7 +45,7 @@ MAX_STATES = 4096
 MAX_CLASSES = 254
 MAX_CLASSES_BEFORE_MERGE = 1024
 #: Threads followed in all states together: bounds the time of a hostile pattern.
-MAX_WORK = 500_000
+MAX_WORK = 300_000
 
 # Operations of the NFA.
 _CHARACTERS, _NEXT_IS, _SPLIT, _ENTER, _LEAVE, _MATCH = range(6)
@@ -297,34 +297,33 @@ def _canonical(threads: list[_Thread], renamed: dict[int, int]) -> tuple[_Thread
     return tuple(result)
 
 
-def _partition(sets: list[Intervals]) -> tuple[NDArray[np.uint16], list[int]] | None:
+def _partition(sets: list[Intervals]) -> tuple[NDArray[np.int64], NDArray[np.uint16], list[int]] | None:
     """Split the codepoints into classes that no set tells apart.
 
     Returns
     -------
-    class_of : uint16[0x110000]
-        Classes are numbered by their first codepoint.
+    lengths : int64[n]
+        How many codepoints each of the intervals has that no set has a boundary in.
+    class_of : uint16[n]
+        The class of each interval; classes are numbered by their first codepoint.
     class_sets : list[int]
         For each class, and then for the end of the text, a bit for each set that holds it.
     None when there are more than MAX_CLASSES_BEFORE_MERGE classes.
     """
-    boundaries = np.unique(np.concatenate([np.array([0, END], np.int32), *sets]))
+    boundaries = intervals.sorted_unique(np.concatenate([np.array([0, END], np.int32), *sets]))
     boundaries = boundaries[boundaries <= END]
     inside = np.zeros((len(sets), len(boundaries)), np.bool_)
     for number, members in enumerate(sets):
         inside[number] = intervals.contains(members, boundaries)
-    signatures = np.packbits(inside, axis=0, bitorder="little").T.copy()
+    packed = np.packbits(inside, axis=0, bitorder="little").T
+    width, raw = packed.shape[1], packed.tobytes()
+    signatures = [raw[i * width : (i + 1) * width] for i in range(len(boundaries))]
     numbers: dict[bytes, int] = {}
-    of_interval = np.empty(len(boundaries) - 1, np.uint16)
-    for i in range(len(boundaries) - 1):
-        number = numbers.setdefault(signatures[i].tobytes(), len(numbers))
-        if number >= MAX_CLASSES_BEFORE_MERGE:
-            return None
-        of_interval[i] = number
-    class_of = np.repeat(of_interval, np.diff(boundaries))
-    class_sets = [int.from_bytes(signature, "little") for signature in numbers]
-    class_sets.append(int.from_bytes(signatures[-1].tobytes(), "little"))
-    return class_of, class_sets
+    class_of = [numbers.setdefault(signature, len(numbers)) for signature in signatures[:-1]]
+    if len(numbers) > MAX_CLASSES_BEFORE_MERGE:
+        return None
+    class_sets = [int.from_bytes(signature, "little") for signature in (*numbers, signatures[-1])]
+    return np.diff(boundaries).astype(np.int64), np.array(class_of, np.uint16), class_sets
 
 
 def _determinise(
@@ -418,11 +417,13 @@ def codepoint_classes(class_of: NDArray[np.uint8]) -> CodepointClasses:
     ----------
     class_of : uint8[0x110000]
     """
+    rows = class_of.reshape(-1, 128)
+    words = rows.view(np.uint64)
+    # Most pages equal the one before: look only at the first of each run.
+    firsts = np.flatnonzero(np.concatenate(([True], (words[1:] != words[:-1]).any(axis=1))))
     pages: dict[bytes, int] = {}
-    buffer = class_of.tobytes()
-    page_of = np.array(
-        [pages.setdefault(buffer[i : i + 128], len(pages)) for i in range(0, len(buffer), 128)], np.uint16
-    )
+    numbers = np.array([pages.setdefault(rows[i].tobytes(), len(pages)) for i in firsts.tolist()], np.uint16)
+    page_of = np.repeat(numbers, np.diff(firsts, append=len(rows)))
     stored = np.frombuffer(b"".join(pages), np.uint8)
     page_of.flags.writeable = False
     return CodepointClasses(page_of, stored)
@@ -435,7 +436,7 @@ def _build(node: Node, pattern: str, dialect: Dialect) -> SplitAutomaton:
     partition = _partition(program.sets)
     if partition is None:
         program.refuse(f"it tells more than {MAX_CLASSES_BEFORE_MERGE} classes of codepoints apart")
-    class_of, class_sets = partition
+    lengths, class_of, class_sets = partition
     targets, matches, first = _minimise(*_determinise(program, start, class_sets))
 
     # Classes that no state tells apart are one class.
@@ -457,7 +458,7 @@ def _build(node: Node, pattern: str, dialect: Dialect) -> SplitAutomaton:
     flat = transitions.reshape(-1)
     flat.flags.writeable = False
     return SplitAutomaton(
-        classes=codepoint_classes(merged[class_of]),
+        classes=codepoint_classes(np.repeat(merged[class_of], lengths)),
         transitions=flat,
         start=first << row_shift,
         row_shift=row_shift,
@@ -481,7 +482,8 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
     -------
     SplitAutomaton
         It finds, from one position, the match that the reference engine finds there. A pattern that can match the
-        empty string gives an automaton that reports matches of length zero, see :func:`matches_empty`.
+        empty string gives an automaton that reports matches of length zero, see :func:`matches_empty`; tokenizers
+        cuts the text at such a match unless the match before ended there.
 
     Raises
     ------
@@ -501,12 +503,10 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
     if dialect not in ("oniguruma", "rust"):
         raise ArgumentError(f"dialect {dialect!r} is unknown; use 'oniguruma' or 'rust'")
     try:
-        if not literal:
-            node = parse(pattern, dialect)
-        elif pattern:
-            node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
+        if literal:
+            node: Node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))
         else:
-            node = Characters(intervals.EMPTY)  # as in tokenizers, the empty string is found nowhere
+            node = parse(pattern, dialect)
         return _build(node, pattern, dialect)
     except RecursionError:
         raise UnsupportedError("the split pattern is nested too deeply; rewrite it with fewer groups") from None

@@ -10,7 +10,6 @@ that names the construct; what the reference library itself refuses is a :class:
 
 from __future__ import annotations
 
-import string
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, NoReturn
 
@@ -90,6 +89,10 @@ _ASCII_CLASSES = {
     "digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ",
     "upper": "AZ", "word": "09AZaz__", "xdigit": "09AFaf",
 }  # fmt: skip
+
+_DIGITS = "0123456789"
+_OCTAL_DIGITS = "01234567"
+_HEX_DIGITS = "0123456789abcdefABCDEF"
 
 _SIMPLE_ESCAPES = {"a": 7, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 
@@ -387,7 +390,7 @@ class _Parser:
         if flags.extended and not self.oniguruma:
             text = "".join(text.split())
         low, comma, high = text.partition(",")
-        if end < 0 or not (low or high) or not set(low + high) <= set(string.digits):
+        if end < 0 or not (low or high) or not set(low + high) <= set(_DIGITS):
             return None
         if max(len(low), len(high)) > 6 or int(low or 0) > MAX_REPEAT or int(high or 0) > MAX_REPEAT:
             if self.oniguruma:
@@ -455,7 +458,9 @@ class _Parser:
                 self.unsupported("a numbered group name", start)
             self.position = end + 1
             return Choice((self.rest_of_group(flags),))
-        if self.peek(2) in ("P>", "P=") and not self.oniguruma:
+        if self.peek(2) in ("P<", "P>", "P="):
+            if self.oniguruma:
+                self.invalid(f"the group (?{self.peek(2)}", start)
             self.unsupported(f"the group (?{self.peek(2)}", start)
         inner = self.flags(flags)
         if not self.accept(":"):
@@ -507,7 +512,7 @@ class _Parser:
         )
         if c in _REFUSED_ESCAPES and not literal_here:
             self.unsupported(f"\\{c} ({_REFUSED_ESCAPES[c]})", start)
-        if c.isdigit() and not (self.oniguruma and c == "0"):
+        if c and c in _DIGITS and not (self.oniguruma and c == "0"):
             self.unsupported(f"the back-reference \\{c}", start)
         return self.literal(self.single_escape(), flags)
 
@@ -546,7 +551,7 @@ class _Parser:
         if c == "u":
             return self.hexadecimal(4, start)
         if self.oniguruma:
-            if c in "01234567":
+            if c in _OCTAL_DIGITS:
                 self.position -= 1
                 return self.octal(start)
             if c == "o" and self.peek() == "{":
@@ -570,7 +575,7 @@ class _Parser:
 
     def octal(self, start: int) -> int:
         end = self.position
-        while end < len(self.pattern) and end - self.position < 3 and self.pattern[end] in "01234567":
+        while end < len(self.pattern) and end - self.position < 3 and self.pattern[end] in _OCTAL_DIGITS:
             end += 1
         value = int(self.pattern[self.position : end], 8)
         if value > 0x7F:
@@ -581,7 +586,7 @@ class _Parser:
     def braced(self, base: int, start: int) -> int:
         end = self.pattern.find("}", self.position)
         digits = self.pattern[self.position + 1 : max(end, self.position + 1)]
-        allowed = string.hexdigits if base == 16 else string.octdigits
+        allowed = _HEX_DIGITS if base == 16 else _OCTAL_DIGITS
         if end < 0 or not digits:
             if self.oniguruma:
                 self.unsupported("an escape without digits or closing brace", start)
@@ -605,7 +610,7 @@ class _Parser:
         if self.peek() == "{" and not (self.oniguruma and length == 4):
             return self.braced(16, start)
         end = self.position
-        while end < len(self.pattern) and end - self.position < length and self.pattern[end] in string.hexdigits:
+        while end < len(self.pattern) and end - self.position < length and self.pattern[end] in _HEX_DIGITS:
             end += 1
         digits = self.pattern[self.position : end]
         if len(digits) < length:

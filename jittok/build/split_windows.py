@@ -5,6 +5,11 @@ few states. They are found here by following every state through every class. If
 a boundary lies between `z` and the next class `c`, given the class `d` after it, the five-class window decides;
 otherwise the kernel runs the automaton from the last boundary. The set of states may hold ones that no text
 reaches: that only loses a decision, never makes a wrong one.
+
+The decision is then written as a *mask program*: Boolean operations on bit masks with one bit for each place in
+the text ("is of one of these classes", the same some places further on or back, and, or), so that the kernel
+decides 512 places with each operation. This is the bit-parallel text processing of Parabix (Cameron et al.,
+"Bitwise data parallelism in regular expression matching", 2014), with programs derived from an automaton.
 """
 
 from __future__ import annotations
@@ -12,17 +17,28 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.tables import SplitAutomaton, SplitTables
+from jittok.tables import (
+    MASK_AHEAD,
+    MASK_AND,
+    MASK_AND_NOT,
+    MASK_BACK,
+    MASK_EQUAL,
+    MASK_NOT,
+    MASK_OR,
+    SplitAutomaton,
+    SplitTables,
+)
 
-#: Bits of a window index that come from the codepoints before the boundary, and from the two after it.
-LEFT_BITS = 14
-RIGHT_BITS = 10
+#: Codepoints before a boundary that a window looks at, for automata with so many classes.
+LEFT_LENGTHS = ((40, 3), (100, 2), (255, 1))
+#: A program longer than this is not worth running: the automaton does all.
+MOST_OPERATIONS = 1200
 
 _NO, _YES = 1, 2  # votes; their union, 3, is undecided
 
 
 def build_split_tables(automaton: SplitAutomaton) -> SplitTables:
-    """Flatten `automaton` and the windows that follow from it.
+    """Flatten `automaton` and the mask program that follows from it.
 
     Parameters
     ----------
@@ -37,56 +53,178 @@ def build_split_tables(automaton: SplitAutomaton) -> SplitTables:
     next_state, accepts, start = _dense(automaton)
     votes = _votes(next_state, accepts, start)
     n_classes = next_state.shape[1]
-    for left_length in (3, 2, 1, 0):
-        left_of, rows = _left_contexts(next_state, accepts, start, votes, left_length)
-        groups = [_group(left_of, axis) for axis in range(left_length)]
-        groups += [_group(rows, 1), _group(rows, 2)]
-        bits = [max(1, int(group.max()).bit_length()) for group in groups]
-        left_bits, right_bits = sum(bits[:-2]), sum(bits[-2:])
-        fits = left_bits <= LEFT_BITS and right_bits <= RIGHT_BITS and (len(rows) << right_bits) <= 1 << 16
-        if fits or left_length == 0:
-            break
-    if not fits:
-        # Nothing is decided locally: one undecided entry, every boundary comes from the automaton.
-        left_of, rows = np.zeros((), np.int64), np.full((1, 1, 1), 3, np.uint8)
-        groups, bits, left_bits, right_bits = [np.zeros(n_classes, np.int64)] * 2, [1, 1], 0, 2
-        rows = np.broadcast_to(rows, (1, n_classes, n_classes))
-
-    places = [0, 1, 2, 3, 4][3 - (len(groups) - 2) : 3] + [3, 4]
-    shifts = list(np.cumsum([0, *bits[:-3]]))[: len(groups) - 2] if len(groups) > 2 else []
-    shifts += [LEFT_BITS + bits[-1], LEFT_BITS]
-    fields = np.zeros(256, np.uint32)
-    masks = np.zeros(5, np.uint32)
-    for place, group, shift, width in zip(places, groups, shifts, bits, strict=True):
-        fields[:n_classes] |= group.astype(np.uint32) << np.uint32(shift)
-        masks[place] = ((1 << width) - 1) << int(shift)
-    left_row = np.zeros(1 << left_bits, np.uint16)
-    contexts = np.indices(left_of.shape)
-    index = np.zeros(left_of.shape, np.int64)
-    for axis in range(left_of.ndim):
-        index |= groups[axis][contexts[axis]] << int(shifts[axis])
-    left_row[index] = left_of << right_bits
-    decision = np.zeros(len(rows) << right_bits, np.uint8)
-    row, current, following = np.indices(rows.shape)
-    at = (row << right_bits) | (groups[-2][current] << bits[-1]) | groups[-1][following]
-    decision[at] = np.array([0, 0, 1, 2], np.uint8)[rows]
-
-    fields |= np.arange(256, dtype=np.uint32) << np.uint32(24)
-    class_of = automaton.classes.class_of
+    left_length = next(length for most, length in LEFT_LENGTHS if n_classes <= most)
+    left_of, rows = _left_contexts(next_state, accepts, start, votes, left_length)
+    program = _Program(n_classes)
+    decided = program.decision(left_of, rows == _YES)
+    undecided = program.decision(left_of, rows == _YES | _NO)
+    if len(program.nodes) > MOST_OPERATIONS:
+        # Only the ends of texts are decided by masks; the automaton finds all other boundaries.
+        program = _Program(n_classes)
+        edge = frozenset([n_classes - 1])
+        decided = program.combine(MASK_OR, program.members(edge), program.shifted(edge, -1))
+        undecided = program.node(MASK_NOT, decided, 0)
+    operations, outputs, n_masks = program.allocate([decided, undecided])
     tables = SplitTables(
         page_of=automaton.classes.page_of,
-        class_of=class_of,
+        class_of=automaton.classes.class_of,
         transitions=automaton.transitions,
-        ascii_fields=fields[class_of[:128]],
-        class_fields=fields,
-        masks=masks,
-        left_row=left_row,
-        decision=decision,
-        numbers=np.array([automaton.start, automaton.end_class], np.int64),
+        program=operations,
+        numbers=np.array([automaton.start, automaton.end_class, *outputs, n_masks], np.int64),
     )
     for array in tables:
         array.setflags(write=False)
     return tables
+
+
+class _Program:
+    """A mask program under construction; equal operations are made once."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+        self.nodes: list[tuple[int, int, int]] = []
+        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._sets: dict[frozenset[int], int] = {}
+
+    def node(self, operation: int, a: int, b: int) -> int:
+        """The number of an operation's result."""
+        if operation in (MASK_OR, MASK_AND) and a > b:
+            a, b = b, a
+        key = (operation, a, b)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.nodes)
+            self.nodes.append(key)
+        return self._numbers[key]
+
+    def combine(self, operation: int, a: int, b: int) -> int:
+        return a if a == b else self.node(operation, a, b)
+
+    def any_of(self, terms: list[int]) -> int:
+        """The union of masks; the empty mask for none."""
+        if not terms:
+            all_classes = self.members(frozenset(range(self.n_classes)))
+            return self.node(MASK_NOT, all_classes, 0)
+        result = terms[0]
+        for term in terms[1:]:
+            result = self.combine(MASK_OR, result, term)
+        return result
+
+    def members(self, classes: frozenset[int]) -> int:
+        """Places whose class is one of `classes`, from the largest set made before that is part of them."""
+        if classes not in self._sets:
+            if 2 * len(classes) > self.n_classes + 1 and len(classes) < self.n_classes:
+                others = self.members(frozenset(range(self.n_classes)) - classes)
+                self._sets[classes] = self.node(MASK_NOT, others, 0)
+            elif len(classes) == 1:
+                self._sets[classes] = self.node(MASK_EQUAL, next(iter(classes)), 0)
+            else:
+                parts = [known for known in self._sets if known < classes]
+                best = max(parts, key=lambda known: (len(known), sorted(known)), default=frozenset([min(classes)]))
+                rest = classes - best
+                self._sets[classes] = self.node(MASK_OR, self.members(best), self.members(rest))
+        return self._sets[classes]
+
+    def shifted(self, classes: frozenset[int], offset: int) -> int:
+        """Places from which the place `offset` further on is one of `classes`."""
+        mask = self.members(classes)
+        if offset == 0:
+            return mask
+        return self.node(MASK_AHEAD, mask, 0) if offset > 0 else self.node(MASK_BACK, mask, -offset)
+
+    def decision(self, left_of: NDArray[np.int64], wanted: NDArray[np.bool_]) -> int:
+        """The mask of places where ``wanted[left_of[..., y, z], c, d]`` holds."""
+        terms = []
+        columns = wanted.transpose(1, 2, 0)
+        flat, column_of = np.unique(columns.reshape(-1, len(wanted)), axis=0, return_inverse=True)
+        column_of = column_of.reshape(self.n_classes, self.n_classes)
+        for number, column in enumerate(flat):
+            if not column.any():
+                continue
+            # Classes c with the same d belong together.
+            rights: dict[frozenset[int], list[int]] = {}
+            for c in range(self.n_classes):
+                following = frozenset(np.flatnonzero(column_of[c] == number).tolist())
+                if following:
+                    rights.setdefault(following, []).append(c)
+            right = self.any_of([self._product([(frozenset(c), 0), (d, 1)]) for d, c in rights.items()])
+            left = self._left(column[left_of], -1)
+            terms.append(right if left is None else self.combine(MASK_AND, left, right))
+        return self.any_of(terms)
+
+    def _product(self, factors: list[tuple[frozenset[int], int]]) -> int:
+        """Places where every factor (classes, offset) holds."""
+        useful = [(classes, offset) for classes, offset in factors if len(classes) < self.n_classes]
+        if not useful:
+            return self.members(frozenset(range(self.n_classes)))
+        result = self.shifted(*useful[0])
+        for classes, offset in useful[1:]:
+            result = self.combine(MASK_AND, result, self.shifted(classes, offset))
+        return result
+
+    def _left(self, table: NDArray[np.bool_], offset: int) -> int | None:
+        """The mask of left contexts for which `table` holds, whose last axis is the class at `offset`; None if all do."""
+        if table.all():
+            return None
+        if table.ndim == 1:
+            return self.shifted(frozenset(np.flatnonzero(table).tolist()), offset)
+        slices = np.moveaxis(table, -1, 0)
+        flat, slice_of = np.unique(slices.reshape(len(slices), -1), axis=0, return_inverse=True)
+        terms = []
+        for number, values in enumerate(flat):
+            if values.any():
+                classes = frozenset(np.flatnonzero(slice_of.ravel() == number).tolist())
+                rest = self._left(values.reshape(table.shape[:-1]), offset - 1)
+                here = self.shifted(classes, offset)
+                terms.append(here if rest is None else self.combine(MASK_AND, here, rest))
+        return self.any_of(terms)
+
+    def allocate(self, outputs: list[int]) -> tuple[NDArray[np.int32], list[int], int]:
+        """The operations that `outputs` need, with masks reused once they are read no more.
+
+        Returns rows (operation, result, first operand, second operand) flattened, the masks of the outputs, and the
+        number of masks.
+        """
+        needed: set[int] = set()
+        work = list(outputs)
+        while work:
+            number = work.pop()
+            if number not in needed:
+                needed.add(number)
+                work.extend(self._operands(number))
+        order = sorted(needed)
+        last_use = {number: number for number in order}
+        for number in order:
+            for operand in self._operands(number):
+                last_use[operand] = max(last_use[operand], number)
+        for number in outputs:
+            last_use[number] = len(self.nodes)
+        mask_of: dict[int, int] = {}
+        free: list[int] = []
+        n_masks = 0
+        rows = []
+        for number in order:
+            operation, a, b = self.nodes[number]
+            operands = self._operands(number)
+            # The result may not take an operand's place: shifts read neighbouring words.
+            if free:
+                mask = free.pop()
+            else:
+                mask = n_masks
+                n_masks += 1
+            mask_of[number] = mask
+            if operation == MASK_EQUAL:
+                rows.append((operation, mask, a, 0))
+            else:
+                second = mask_of[b] if operation in (MASK_OR, MASK_AND, MASK_AND_NOT) else b
+                rows.append((operation, mask, mask_of[a], second))
+            free.extend(mask_of[operand] for operand in set(operands) if last_use[operand] == number)
+        return np.array(rows, np.int32).ravel(), [mask_of[number] for number in outputs], n_masks
+
+    def _operands(self, number: int) -> list[int]:
+        operation, a, b = self.nodes[number]
+        if operation == MASK_EQUAL:
+            return []
+        return [a, b] if operation in (MASK_OR, MASK_AND, MASK_AND_NOT) else [a]
 
 
 def _dense(automaton: SplitAutomaton) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
@@ -209,9 +347,3 @@ def _left_contexts(
     rows[:, end] = _YES
     unique, inverse = np.unique(rows.reshape(len(rows), -1), axis=0, return_inverse=True)
     return inverse.ravel()[left_of].reshape(left_of.shape), unique.reshape(-1, n_classes, n_classes)
-
-
-def _group(table: NDArray[np.generic], axis: int) -> NDArray[np.int64]:
-    """Number the indices along `axis` so that equal numbers mean equal slices."""
-    slices = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
-    return np.unique(slices, axis=0, return_inverse=True)[1].ravel().astype(np.int64)

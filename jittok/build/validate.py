@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.build.hash_tables import EMPTY
-from jittok.build.split_windows import LEFT_BITS, RIGHT_BITS
 from jittok.errors import FormatError
 from jittok.tables import (
+    MASK_AHEAD,
+    MASK_AND,
+    MASK_AND_NOT,
+    MASK_BACK,
+    MASK_EQUAL,
+    MASK_OR,
     MERGE_BYTE_FALLBACK,
     MERGE_DIRECT,
     MERGE_NUMBERS,
@@ -25,6 +30,8 @@ from jittok.tables import (
 
 _PAGES = 0x110000 >> 7
 _NO_MERGE = (1 << 24) - 1
+#: As many as the longest program that is ever built may need.
+_MOST_MASKS = 2048
 
 
 class _Checker:
@@ -69,13 +76,12 @@ def check_split(tables: SplitTables, where: str) -> None:
     check.arrays(
         tables,
         {
-            "page_of": np.uint16, "class_of": np.uint8, "transitions": np.uint32, "ascii_fields": np.uint32,
-            "class_fields": np.uint32, "masks": np.uint32, "left_row": np.uint16, "decision": np.uint8,
+            "page_of": np.uint16, "class_of": np.uint8, "transitions": np.uint32, "program": np.int32,
             "numbers": np.int64,
         },
     )  # fmt: skip
-    check(len(tables.numbers) == 2, "numbers", "two values")
-    start, end_class = (int(n) for n in tables.numbers)
+    check(len(tables.numbers) == 5, "numbers", "five values")
+    start, end_class, decided, undecided, n_masks = (int(n) for n in tables.numbers)
     n_pages, rest = divmod(len(tables.class_of), 128)
     check(len(tables.page_of) == _PAGES and tables.page_of[0] == 0, "page_of", f"{_PAGES} pages, the first of them 0")
     check(rest == 0 and n_pages > 0, "class_of", "whole pages")
@@ -89,19 +95,17 @@ def check_split(tables: SplitTables, where: str) -> None:
     check.below(following, len(tables.transitions), "transitions")
     check((following.reshape(-1, row)[:, end_class] == 0).all(), "transitions", "no way on after the end of the text")
     check(start % row == 0 and 0 < start < len(tables.transitions), "numbers", "a start state")
-    check(len(tables.ascii_fields) == 128 and len(tables.class_fields) == 256, "fields", "128 and 256 values")
-    check((tables.class_fields >> 24 == np.arange(256)).all(), "class_fields", "the class in bits 24-31")
-    check(
-        (tables.ascii_fields == tables.class_fields[tables.class_of[:128]]).all(), "ascii_fields", "the fields of the class"
-    )
-    check(len(tables.masks) == 5, "masks", "five values")
-    masks = [int(mask) for mask in tables.masks]
-    left, right = masks[0] | masks[1] | masks[2], masks[3] | masks[4]
-    check(left < 1 << LEFT_BITS, "masks", f"left places within {LEFT_BITS} bits")
-    check(right >> LEFT_BITS << LEFT_BITS == right and right >> LEFT_BITS < 1 << RIGHT_BITS, "masks", "right places above")
-    check(left < len(tables.left_row), "left_row", f"more than {left} rows")
-    highest = int((tables.left_row | np.uint16(right >> LEFT_BITS)).max())
-    check(highest < len(tables.decision), "decision", f"more than {highest} entries")
+    check(0 < n_masks <= _MOST_MASKS, "numbers", f"up to {_MOST_MASKS} masks")
+    check(0 <= decided < n_masks and 0 <= undecided < n_masks, "numbers", "masks that there are")
+    check(len(tables.program) % 4 == 0, "program", "rows of four values")
+    operation, result, first, second = tables.program.reshape(-1, 4).T
+    check.below(operation, MASK_AHEAD + 1, "program")
+    check.below(result, n_masks, "program")
+    check.below(first[operation != MASK_EQUAL], n_masks, "program")
+    check.below(first[operation == MASK_EQUAL], 256, "program")
+    check.below(second[(operation == MASK_OR) | (operation == MASK_AND) | (operation == MASK_AND_NOT)], n_masks, "program")
+    back = second[operation == MASK_BACK]
+    check(len(back) == 0 or (back.min() >= 1 and back.max() <= 3), "program", "shifts by 1 to 3 places")
 
 
 def check_merges(tables: MergeTables, where: str) -> None:

@@ -9,9 +9,12 @@ to go back after each failed attempt at a longer token, which is quadratic for t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from jittok._jit import helper, kernel
+from jittok.kernels.machine import equal_bits, highest_bit
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
     ADDED_TOKENS_MAX_LENGTH,
@@ -24,83 +27,66 @@ from jittok.tables import (
 #: Text is read in windows of at least this many bytes, which bounds the memory for candidates.
 WINDOW = 4096
 
-#: Bytes that the search for the end of a token compares at once.
-BLOCK = 64
+WORD = 8
+SPACE = 16
 
 #: How many kinds of token endings the search compares at most.
 MAX_ENDINGS = 8
 
 
 @helper
-def _skip_back(data, low, position, endings):
-    """Go left in blocks while none of `endings` ends in the block; `low` bounds the byte before it.
-
-    Unsigned positions and one plain reduction for each ending are what LLVM turns into vector code.
-    """
-    while position - BLOCK > low:
-        base = np.uint64(position - BLOCK)
-        hit = False
-        for e in range(endings.shape[0]):
-            last = endings[e, 0]
-            mask = endings[e, 1]
-            before = endings[e, 2]
-            for k in range(BLOCK):
-                at = base + np.uint64(k)
-                hit = hit | ((data[at] == last) & ((data[at - np.uint64(1)] & mask) == before))
-        if hit:
-            break
-        position -= BLOCK
-    return position
+def _character(word_page_of: Any, word_class_of: Any, data: Any, position: Any) -> int:
+    """What stands at `position`: its length in bytes, plus WORD for a word character, plus SPACE."""
+    codepoint, width = codepoint_at(data, position)
+    if is_space(codepoint):
+        return width | SPACE
+    page = np.int64(word_page_of[codepoint >> 7])
+    return width | (WORD * np.int64(word_class_of[(page << 7) | (codepoint & 127)]))
 
 
 @helper
-def _candidates(tables, data, low, middle, high, out, room):
-    """Write every position in [low, middle) where a token starts, with the longest such token.
+def _last_ending(data: Any, low: Any, position: Any, endings: Any) -> int:
+    """Where the last place after `low` and up to `position` is that a token may end at; `low` if there is none.
 
-    Reads [low, high) backwards. Row ``len(out) - 1 - i`` holds the i-th one found, from right to left.
-    Returns how many, or -1 when there are more than `room`.
+    The byte before the last one of a token is not looked at where it lies in another block.
     """
-    capacity = out.shape[0]
-    count = 0
-    state = 0
-    position = high
-    seen = high  # the block above this position holds an ending, or was passed byte by byte
-    skipping = tables.endings.shape[0] > 0
+    one = np.uint64(1)
     while position > low:
-        if skipping and state == 0 and position <= seen:
-            position = _skip_back(data, low, position, tables.endings)
-            seen = position - BLOCK
-            if position == low:
-                break
-        position -= 1
-        byte = data[position]
-        while state != 0:
-            first = tables.child_start[state]
-            last = tables.child_start[state + 1]
-            while first < last:  # binary search among the sorted labels
-                half = (first + last) >> 1
-                if tables.labels[half] < byte:
-                    first = half + 1
-                else:
-                    last = half
-            if first < tables.child_start[state + 1] and tables.labels[first] == byte:
-                break
-            state = tables.fallback[state]
-        if state != 0:
-            state = first
-        else:
-            state = tables.root_next[byte]
-        if state != 0 and tables.longest[state] >= 0 and position < middle:
-            if count == room:
-                return -1
-            out[capacity - 1 - count, 1] = position
-            out[capacity - 1 - count, 3] = tables.longest[state]
-            count += 1
-    return count
+        base = position - 64 if position - 64 > low else low
+        if base + 64 > data.shape[0]:
+            return position  # no room to read a block
+        found = np.uint64(0)
+        for e in range(endings.shape[0]):
+            equal = equal_bits(data, base, endings[e, 0])
+            if endings[e, 1]:
+                equal &= (equal_bits(data, base, endings[e, 2]) << one) | one
+            found |= equal
+        if position - base < 64:  # the block holds bytes after `position`
+            found &= (one << np.uint64(position - base)) - one
+        if found:
+            return base + highest_bit(found) + 1
+        position = base
+    return low
 
 
 @kernel
-def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
+def may_hold_added_tokens(endings: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any) -> int:
+    """Say whether any of the segments ``first <= i < last`` may hold an added token; see AddedTokenTables.endings.
+
+    Returns 1 or 0, at several GB/s. It is small and so quick to compile; most text needs no more.
+    """
+    if endings.shape[0] == 0:
+        return 1
+    for segment in range(first, last):
+        if _last_ending(data, starts[segment], ends[segment], endings) > starts[segment]:
+            return 1
+    return 0
+
+
+@kernel
+def find_added_tokens(
+    tables: Any, enabled: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any, out: Any
+) -> int:
     """Find the added tokens in segments of text.
 
     In each segment, tokens are found from left to right, at each place the longest, without overlap. A
@@ -145,7 +131,16 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
         return 0
     max_length = tables.numbers[ADDED_TOKENS_MAX_LENGTH]
     hides = tables.numbers[ADDED_TOKENS_SKIPPING]
-    window = max(WINDOW, max_length)
+    window = WINDOW if max_length < WINDOW else max_length
+    child_start = tables.child_start
+    labels = tables.labels
+    fallback = tables.fallback
+    longest = tables.longest
+    root_next = tables.root_next
+    word_page_of = tables.word_page_of
+    word_class_of = tables.word_class_of
+    endings = tables.endings
+    filtered = endings.shape[0] > 0
     for segment in range(first, last):
         begin = starts[segment]
         end = ends[segment]
@@ -154,13 +149,42 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
         space_start = begin  # a run of white space that was measured already
         space_end = begin
         while low < end:
-            middle = min(end, low + window)
-            high = min(end, middle + max_length - 1)
-            found = _candidates(tables, data, low, middle, high, out, capacity - count)
-            if found < 0:
-                return -(2 * capacity + WINDOW)
-            for index in range(found):
-                row = capacity - found + index
+            middle = low + window if low + window < end else end
+            high = middle + max_length - 1 if middle + max_length - 1 < end else end
+            # From right to left: every place where a token starts, and the longest such token, from the end of
+            # `out` downwards.
+            found = 0
+            state = 0
+            position = high
+            while position > low:
+                if state == 0 and filtered:
+                    position = _last_ending(data, low, position, endings)
+                    if position == low:
+                        break
+                position -= 1
+                byte = data[position]
+                child = 0
+                while state != 0:
+                    child = child_start[state]
+                    past = child_start[state + 1]
+                    while child < past and labels[child] < byte:
+                        half = (child + past) >> 1
+                        if labels[half] < byte:
+                            child = half + 1
+                        else:
+                            past = half
+                    if child < child_start[state + 1] and labels[child] == byte:
+                        break
+                    state = fallback[state]
+                state = child if state != 0 else root_next[byte]
+                if state != 0 and longest[state] >= 0 and position < middle:
+                    if count + found == capacity:
+                        return -(2 * capacity + WINDOW)
+                    found += 1
+                    out[capacity - found, 1] = position
+                    out[capacity - found, 3] = longest[state]
+            # From left to right: those that do not overlap.
+            for row in range(capacity - found, capacity):
                 match = out[row, 1]
                 if match < low:
                     continue
@@ -178,35 +202,30 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
                 low = stop
                 flags = tables.flags[token]
                 if flags & TOKEN_SINGLE_WORD:
-                    touched = False
+                    touched = 0
                     if start > begin:
-                        codepoint, _ = codepoint_at(data, start_before(data, start), end)
-                        page = np.int64(tables.word_page_of[codepoint >> 7])
-                        touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
-                    if stop < end and not touched:
-                        codepoint, _ = codepoint_at(data, stop, end)
-                        page = np.int64(tables.word_page_of[codepoint >> 7])
-                        touched = tables.word_class_of[(page << 7) | (codepoint & 127)] == 1
-                    if touched:
+                        touched = _character(word_page_of, word_class_of, data, start_before(data, start))
+                    if stop < end:
+                        touched |= _character(word_page_of, word_class_of, data, stop)
+                    if touched & WORD:
                         continue
                 if flags & TOKEN_STRIP_LEFT:
                     if start < taken:
                         start = taken
                     while start > taken:
                         previous = start_before(data, start)
-                        codepoint, _ = codepoint_at(data, previous, end)
-                        if not is_space(codepoint):
+                        if _character(word_page_of, word_class_of, data, previous) & SPACE == 0:
                             break
                         start = previous
                 if flags & TOKEN_STRIP_RIGHT:
-                    if not (space_start <= stop <= space_end):
+                    if stop < space_start or stop > space_end:
                         space_start = stop
                         space_end = stop
                         while space_end < end:
-                            codepoint, width = codepoint_at(data, space_end, end)
-                            if not is_space(codepoint):
+                            character = _character(word_page_of, word_class_of, data, space_end)
+                            if character & SPACE == 0:
                                 break
-                            space_end += width
+                            space_end += character & 7
                     stop = space_end
                 if start >= stop:  # its text is all taken already
                     continue
@@ -222,7 +241,9 @@ def find_added_tokens(tables, enabled, data, starts, ends, first, last, out):
 
 
 @kernel
-def build_automaton(order, indptr, data, child_start, labels, fallback, longest, current):
+def build_automaton(
+    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, current: Any
+) -> int:
     """Build the automaton of the sorted, distinct, reversed tokens.
 
     Parameters

@@ -6,12 +6,13 @@ See :class:`~jittok.tables.MergeTables` for symbols and merge numbers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined
-from jittok.kernels.machine import highest_bit, multiply, trailing_zeros
+from jittok.kernels.machine import highest_bit, multiply, prefetch, trailing_zeros
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_FUSE_UNKNOWN,
@@ -27,7 +28,9 @@ NO_MERGE = (1 << 24) - 1
 SHORT_WORD = 48
 #: A symbol that no pair has.
 NO_SYMBOL = (1 << 20) - 1
-#: In ``merge_ranked``, a merge number and a place of 6 bits share one number.
+#: In ``merge_ranked``: places of a word, one more than the bytes of the longest.
+LANES = 16
+#: A merge number and a place share one number.
 PLACE_BITS = 6
 PLACE_MASK = (1 << PLACE_BITS) - 1
 NO_PACKED = NO_MERGE << PLACE_BITS
@@ -42,6 +45,27 @@ ONE = np.uint64(1)
 MERGE_BITS = np.uint64(24)
 MERGE_MASK = np.uint64((1 << 24) - 1)
 HASH_SHIFT = np.uint64(32)
+
+
+class MergeLanes(NamedTuple):
+    """Scratch for merging many short words at once."""
+
+    symbols: NDArray[np.int32]  # [words * (LANES + 2)]
+    packed: NDArray[np.int32]  # [words * LANES]
+    alive: NDArray[np.uint64]  # [words]
+    active: NDArray[np.int32]  # [words]
+    places: NDArray[np.int32]  # [words]
+
+
+def new_merge_lanes(n_words: int) -> MergeLanes:
+    """Allocate scratch for `n_words` words."""
+    return MergeLanes(
+        symbols=np.zeros(n_words * (LANES + 2), np.int32),
+        packed=np.zeros(n_words * LANES, np.int32),
+        alive=np.zeros(n_words, np.uint64),
+        active=np.zeros(n_words, np.int32),
+        places=np.zeros(n_words, np.int32),
+    )
 
 
 @inlined
@@ -141,54 +165,114 @@ def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, len
     return n
 
 
-@inlined
+@helper
 def merge_ranked(
-    text: Any, first: int, n: int, byte_pair: Any, pair_slots: Any, symbols: Any, packed: Any, ids: Any, tokens: Any
+    text: Any, first: Any, lengths: Any, n_words: int, byte_pair: Any, pair_slots: Any, tokens: Any, lanes: Any, ids: Any
 ) -> int:
-    """Merge a word of at most SHORT_WORD bytes by ranked tables; writes its ids and returns their number.
+    """Merge many words of at most LANES - 1 bytes by ranked tables, all of them a step at a time.
 
-    Merged symbols are not moved: a bit mask says which places still hold one, with a sentinel at either end.
-    ``packed`` is the merge at each place, ``number << PLACE_BITS | place``, so that the least is the next merge,
-    leftmost first. Cost n for each merge, and two look-ups.
+    A look-up misses the nearer caches, so each step first finds the next merge of every word and asks for the table
+    lines that it needs, then looks up. Merged symbols are not moved: a bit mask says which places still hold one,
+    with a sentinel at either end. The merge at each place is ``number << PLACE_BITS | place``, so that the least of
+    a word is its next merge, leftmost first.
+
+    Parameters
+    ----------
+    text : uint8
+        The words' bytes.
+    first, lengths : int32[n_words]
+        Where each word is.
+    byte_pair, pair_slots, tokens
+        Of :class:`~jittok.tables.MergeTables`.
+    lanes : MergeLanes
+        Scratch for so many words.
+    ids : int32[n_words * LANES]
+        Output: the token ids of word w from ``w * LANES`` on; ``lengths[w]`` becomes their number.
     """
-    symbols[0] = NO_SYMBOL
-    packed[0] = NO_PACKED
-    byte = np.int64(text[np.uint64(first)])
-    symbols[1] = byte
-    for i in range(1, n):
-        following = np.int64(text[np.uint64(first + i)])
-        symbols[np.uint64(i + 1)] = following
-        packed[np.uint64(i)] = np.int64(byte_pair[np.uint64(byte | following << 8)]) << PLACE_BITS | i
-        byte = following
-    symbols[np.uint64(n + 1)] = NO_SYMBOL
-    alive = (ONE << np.uint64(n + 2)) - ONE
-    while True:
-        least = np.int64(NO_PACKED)
+    symbols = lanes.symbols
+    packed = lanes.packed
+    alive = lanes.alive
+    active = lanes.active
+    places = lanes.places
+    mask = np.uint64(pair_slots.size - 1)
+    for w in range(n_words):
+        at = np.int64(first[w])
+        n = np.int64(lengths[w])
+        base = w * LANES
+        row = w * (LANES + 2)
+        for i in range(LANES):
+            packed[np.uint64(base + i)] = NO_PACKED
+        symbols[np.uint64(row)] = NO_SYMBOL
+        byte = np.int64(text[np.uint64(at)])
+        symbols[np.uint64(row + 1)] = byte
         for i in range(1, n):
-            value = np.int64(packed[np.uint64(i)])
-            least = value if value < least else least
-        if least == NO_PACKED:
-            break
-        at = np.uint64(least & PLACE_MASK)
-        symbol = (least >> PLACE_BITS) + 256
-        above = (alive >> at >> ONE) << at << ONE
-        right = np.uint64(trailing_zeros(above))
-        above &= above - ONE
-        alive ^= ONE << right
-        beyond = np.uint64(trailing_zeros(above))
-        before = np.uint64(highest_bit(alive & ((ONE << at) - ONE)))
-        symbols[at] = symbol
-        packed[right] = NO_PACKED
-        packed[at] = find_merge(pair_slots, symbol, np.int64(symbols[beyond])) << PLACE_BITS | np.int64(at)
-        packed[before] = find_merge(pair_slots, np.int64(symbols[before]), symbol) << PLACE_BITS | np.int64(before)
-        packed[0] = NO_PACKED
-    alive &= (ONE << np.uint64(n + 1)) - np.uint64(2)
-    count = np.int64(0)
-    while alive != 0:
-        ids[np.uint64(count)] = tokens[np.uint64(symbols[np.uint64(trailing_zeros(alive))])]
-        alive &= alive - ONE
-        count += 1
-    return count
+            following = np.int64(text[np.uint64(at + i)])
+            symbols[np.uint64(row + i + 1)] = following
+            packed[np.uint64(base + i)] = np.int64(byte_pair[np.uint64(byte | following << 8)]) << PLACE_BITS | i
+            byte = following
+        symbols[np.uint64(row + n + 1)] = NO_SYMBOL
+        alive[w] = (ONE << np.uint64(n + 2)) - ONE
+        active[w] = w
+    n_active = n_words
+    while n_active > 0:
+        kept = 0
+        for q in range(n_active):
+            w = np.int64(active[np.uint64(q)])
+            base = w * LANES
+            row = w * (LANES + 2)
+            least = np.int32(NO_PACKED)
+            for i in range(LANES):
+                value = packed[np.uint64(base + i)]
+                least = value if value < least else least
+            if least >= NO_PACKED:
+                continue
+            at = np.uint64(np.int64(least) & PLACE_MASK)
+            symbol = (np.int64(least) >> PLACE_BITS) + 256
+            bits = alive[np.uint64(w)]
+            above = (bits >> at >> ONE) << at << ONE
+            right = np.uint64(trailing_zeros(above))
+            above &= above - ONE
+            bits ^= ONE << right
+            alive[np.uint64(w)] = bits
+            beyond = np.uint64(trailing_zeros(above))
+            before = np.uint64(highest_bit(bits & ((ONE << at) - ONE)))
+            symbols[np.uint64(row) + at] = symbol
+            packed[np.uint64(base) + right] = NO_PACKED
+            to_right = np.uint64(symbol) << np.uint64(20) | np.uint64(symbols[np.uint64(row) + beyond])
+            to_left = np.uint64(symbols[np.uint64(row) + before]) << np.uint64(20) | np.uint64(symbol)
+            prefetch(pair_slots, np.int64((multiply(to_right, PAIR_FACTOR) >> PAIR_SHIFT) & mask))
+            prefetch(pair_slots, np.int64((multiply(to_right, SECOND_FACTOR) >> PAIR_SHIFT) & mask))
+            prefetch(pair_slots, np.int64((multiply(to_left, PAIR_FACTOR) >> PAIR_SHIFT) & mask))
+            prefetch(pair_slots, np.int64((multiply(to_left, SECOND_FACTOR) >> PAIR_SHIFT) & mask))
+            active[np.uint64(kept)] = w
+            places[np.uint64(kept)] = np.int64(at | before << np.uint64(8) | beyond << np.uint64(16))
+            kept += 1
+        for q in range(kept):
+            w = np.int64(active[np.uint64(q)])
+            base = w * LANES
+            row = w * (LANES + 2)
+            at = np.int64(places[np.uint64(q)]) & 255
+            before = np.int64(places[np.uint64(q)]) >> 8 & 255
+            beyond = np.int64(places[np.uint64(q)]) >> 16
+            symbol = np.int64(symbols[np.uint64(row + at)])
+            right_number = find_merge(pair_slots, symbol, np.int64(symbols[np.uint64(row + beyond)]))
+            left_number = find_merge(pair_slots, np.int64(symbols[np.uint64(row + before)]), symbol)
+            packed[np.uint64(base + at)] = right_number << PLACE_BITS | at
+            # The sentinel's place is 0: no pair has it, so what is written there counts for nothing.
+            packed[np.uint64(base + before)] = left_number << PLACE_BITS | before
+        n_active = kept
+    for w in range(n_words):
+        row = w * (LANES + 2)
+        n = np.int64(lengths[w])
+        bits = alive[w] & ((ONE << np.uint64(n + 1)) - np.uint64(2))
+        count = np.int64(w * LANES)
+        while bits != 0:
+            symbol = np.int64(symbols[np.uint64(row + trailing_zeros(bits))])
+            ids[np.uint64(count)] = tokens[np.uint64(symbol)]
+            bits &= bits - ONE
+            count += 1
+        lengths[w] = count - w * LANES
+    return 0
 
 
 @helper

@@ -11,7 +11,7 @@ the capacity to try next.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,6 @@ ADDED = 1 << 29
 #: Bit of a packed codepoint that may compose with what stands before it.
 SECOND = 1 << 30
 
-#: Runs of combining marks up to this length are sorted by insertion, longer ones by counting.
-SHORT_RUN = 32
-
 
 class AlignedText(NamedTuple):
     """Segments of text as codepoints, with the place each comes from."""
@@ -57,7 +54,9 @@ class AlignedText(NamedTuple):
 
 
 @kernel
-def may_change(suspicion, forms, data, starts, ends, first, last, out):
+def may_change(
+    suspicion: Any, forms: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any, out: Any
+) -> int:
     """Say which segments the steps may change; quick, and never wrong about one that they do change.
 
     Parameters
@@ -88,12 +87,12 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
         changes = False
         if begin < end:
             changes = numbers[SUSPICION_ALWAYS] != 0
-            codepoint, _ = codepoint_at(data, begin, end)
+            codepoint, _ = codepoint_at(data, begin)
             changes |= numbers[SUSPICION_PREFIX] >= 0 and codepoint != numbers[SUSPICION_PREFIX]
             changes |= numbers[SUSPICION_PREFIX_2] >= 0 and codepoint != numbers[SUSPICION_PREFIX_2]
             changes |= numbers[SUSPICION_STRIP_LEFT] != 0 and is_space(codepoint)
             if numbers[SUSPICION_STRIP_RIGHT]:
-                codepoint, _ = codepoint_at(data, start_before(data, end), end)
+                codepoint, _ = codepoint_at(data, start_before(data, end))
                 changes |= is_space(codepoint)
         position = begin
         starter = -1  # the last codepoint of combining class 0
@@ -101,13 +100,15 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
         while position < end and not changes:
             if not ascii_changes and np.int64(data[position]) < 0x80:
                 if position + 64 <= data.shape[0]:  # may look beyond the segment
-                    position = min(end, position + trailing_zeros(low_bits(data, position, 7)))
+                    position += trailing_zeros(low_bits(data, position, 7))
+                    if position > end:
+                        position = end
                 else:
                     position += 1
                 starter = np.int64(data[position - 1])
                 last_class = 0
                 continue
-            codepoint, width = codepoint_at(data, position, end)
+            codepoint, width = codepoint_at(data, position)
             position += width
             page = np.int64(suspicion.page_of[codepoint >> 7])
             kind = suspicion.class_of[(page << 7) | (codepoint & 127)]
@@ -150,7 +151,7 @@ def may_change(suspicion, forms, data, starts, ends, first, last, out):
 
 
 @kernel
-def decode_segments(data, starts, ends, out):
+def decode_segments(data: Any, starts: Any, ends: Any, out: Any) -> int:
     """Decode segments of valid UTF-8.
 
     Parameters
@@ -178,7 +179,7 @@ def decode_segments(data, starts, ends, out):
                 out.codepoints[count] = lead
                 position += 1
             else:
-                codepoint, width = codepoint_at(data, position, end)
+                codepoint, width = codepoint_at(data, position)
                 out.codepoints[count] = codepoint
                 position += width
             count += 1
@@ -191,7 +192,7 @@ def decode_segments(data, starts, ends, out):
 
 
 @kernel
-def encode_text(text, data, starts, ends):
+def encode_text(text: Any, data: Any, starts: Any, ends: Any) -> int:
     """Encode to UTF-8.
 
     Parameters
@@ -235,78 +236,71 @@ def encode_text(text, data, starts, ends):
 
 
 @helper
-def _sort_marks(packed, first, last, scratch, counts):
-    """Sort the packed codepoints [first, last) by combining class, stably, in linear time."""
-    if last - first <= SHORT_RUN:
-        for i in range(first + 1, last):
-            value = packed[i]
-            key = (np.int64(value) >> CLASS_SHIFT) & CLASS_MASK
-            j = i
-            while j > first and ((np.int64(packed[j - 1]) >> CLASS_SHIFT) & CLASS_MASK) > key:
-                packed[j] = packed[j - 1]
-                j -= 1
-            packed[j] = value
-        return
-    for key in range(256):
-        counts[key] = 0
+def _sort_marks(packed: Any, first: Any, last: Any, scratch: Any) -> None:
+    """Sort the packed codepoints [first, last) by combining class, stably; at most 55 passes, one a class."""
     for i in range(first, last):
-        counts[(np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK] += 1
-    place = 0
-    for key in range(256):
-        size = counts[key]
-        counts[key] = place
-        place += size
-    for i in range(first, last):
-        key = (np.int64(packed[i]) >> CLASS_SHIFT) & CLASS_MASK
-        scratch[counts[key]] = packed[i]
-        counts[key] += 1
-    for i in range(first, last):
-        packed[i] = scratch[i - first]
+        scratch[i - first] = packed[i]
+    written = first
+    key = 0
+    while written < last:
+        following = CLASS_MASK + 1
+        for i in range(last - first):
+            combining = (np.int64(scratch[i]) >> CLASS_SHIFT) & CLASS_MASK
+            if combining == key:
+                packed[written] = scratch[i]
+                written += 1
+            elif key < combining < following:
+                following = combining
+        key = following
 
 
 @helper
-def _compose(pairs, composed, codepoints, source_start, source_end, first, last):
+def _composed(pairs: Any, results: Any, before: Any, codepoint: Any) -> int:
+    """What two codepoints compose to, or -1."""
+    if 0x1100 <= before < 0x1113 and 0x1161 <= codepoint < 0x1176:
+        return 0xAC00 + ((before - 0x1100) * 21 + (codepoint - 0x1161)) * 28
+    if 0xAC00 <= before < 0xD7A4 and 0x11A8 <= codepoint < 0x11C3 and (before - 0xAC00) % 28 == 0:
+        return before + (codepoint - 0x11A7)
+    key = (before << 21) | codepoint
+    low = 0
+    high = pairs.shape[0]
+    while low < high:
+        half = (low + high) >> 1
+        if pairs[half] < key:
+            low = half + 1
+        else:
+            high = half
+    if low < pairs.shape[0] and pairs[low] == key:
+        return np.int64(results[low])
+    return -1
+
+
+@helper
+def _compose(
+    pairs: Any, results: Any, codepoints: Any, source_start: Any, source_end: Any, first: Any, last: Any
+) -> int:
     """Compose the packed, ordered codepoints [first, last) in place; returns the new end."""
     aligned = source_start.shape[0] > 0
     written = first
     starter = -1  # where the codepoint is that others may compose with
     last_class = 0  # of what stands between it and the present one; 0: nothing
-    grown = False  # the starter's source reaches further than that of a mark after it
     for i in range(first, last):
         packed = np.int64(codepoints[i])
         codepoint = packed & CODEPOINT_MASK
         combining = (packed >> CLASS_SHIFT) & CLASS_MASK
-        if packed & SECOND and starter >= 0 and last_class < max(combining, 1):
-            before = np.int64(codepoints[starter])
-            result = -1
-            if 0x1100 <= before < 0x1113 and 0x1161 <= codepoint < 0x1176:
-                result = 0xAC00 + ((before - 0x1100) * 21 + (codepoint - 0x1161)) * 28
-            elif 0xAC00 <= before < 0xD7A4 and 0x11A8 <= codepoint < 0x11C3:
-                if (before - 0xAC00) % 28 == 0:
-                    result = before + (codepoint - 0x11A7)
-            else:
-                key = (before << 21) | codepoint
-                low = 0
-                high = pairs.shape[0]
-                while low < high:
-                    half = (low + high) >> 1
-                    if pairs[half] < key:
-                        low = half + 1
-                    else:
-                        high = half
-                if low < pairs.shape[0] and pairs[low] == key:
-                    result = np.int64(composed[low])
+        if packed & SECOND and starter >= 0 and (last_class == 0 or last_class < combining):
+            result = _composed(pairs, results, np.int64(codepoints[starter]), codepoint)
             if result >= 0:
                 codepoints[starter] = result
                 if aligned:
-                    grown = grown or written > starter + 1
-                    source_end[starter] = max(source_end[starter], source_end[i])
+                    # What follows the starter may not end before it does.
+                    reach = source_end[i]
+                    k = starter
+                    while k < written and source_end[k] < reach:
+                        source_end[k] = reach
+                        k += 1
                 continue
         if combining == 0:
-            if grown:
-                for k in range(starter + 1, written):
-                    source_end[k] = max(source_end[k], source_end[starter])
-                grown = False
             starter = written
         last_class = combining
         codepoints[written] = codepoint
@@ -314,14 +308,11 @@ def _compose(pairs, composed, codepoints, source_start, source_end, first, last)
             source_start[written] = source_start[i]
             source_end[written] = source_end[i]
         written += 1
-    if grown:
-        for k in range(starter + 1, written):
-            source_end[k] = max(source_end[k], source_end[starter])
     return written
 
 
 @kernel
-def substitute(tables, text, out, scratch, counts):
+def substitute(tables: Any, text: Any, out: Any, scratch: Any) -> int:
     """Apply a normalization form or lower case.
 
     Parameters
@@ -329,9 +320,7 @@ def substitute(tables, text, out, scratch, counts):
     tables : SubstitutionTables
     text, out : AlignedText
     scratch : uint32[capacity of out]
-        Used for long runs of combining marks only.
-    counts : int64[256]
-        Scratch.
+        Used for runs of combining marks that are not in order.
 
     Returns
     -------
@@ -426,7 +415,7 @@ def substitute(tables, text, out, scratch, counts):
                     combining = (np.int64(out.codepoints[k]) >> CLASS_SHIFT) & CLASS_MASK
                 if combining == 0:
                     if not ordered:
-                        _sort_marks(out.codepoints, run, k, scratch, counts)
+                        _sort_marks(out.codepoints, run, k, scratch)
                         if aligned:
                             source = run_source
                             for m in range(run, k):
@@ -446,7 +435,8 @@ def substitute(tables, text, out, scratch, counts):
                 last_class = combining
         if packed_first >= 0:
             # What stands before the first packed codepoint may compose with it.
-            packed_first = max(packed_first - 1, out.indptr[segment])
+            if packed_first > out.indptr[segment]:
+                packed_first -= 1
             if composes:
                 written = _compose(
                     tables.pairs,
@@ -465,7 +455,7 @@ def substitute(tables, text, out, scratch, counts):
 
 
 @kernel
-def replace_literal(pattern, failure, content, text, out):
+def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: Any) -> int:
     """Replace every occurrence of a string, leftmost first, without overlap.
 
     Parameters
@@ -548,7 +538,7 @@ def replace_literal(pattern, failure, content, text, out):
 
 
 @kernel
-def replace_matches(automaton, content, text, out):
+def replace_matches(automaton: Any, content: Any, text: Any, out: Any) -> int:
     """Replace every match of a regular expression, leftmost first, without overlap.
 
     Parameters
@@ -622,7 +612,9 @@ def replace_matches(automaton, content, text, out):
 
 
 @kernel
-def edit_ends(strip_left, strip_right, prefix, unless, at_start, text, out):
+def edit_ends(
+    strip_left: Any, strip_right: Any, prefix: Any, unless: Any, at_start: Any, text: Any, out: Any
+) -> int:
     """Remove white space at the ends of each segment, then put `prefix` before what is not empty.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Cut text into pre-tokens, a chunk of about two thousand codepoints at a time.
+"""Cut text into pre-tokens, a chunk of up to 1,920 codepoints at a time.
 
 A chunk holds pieces of segments one after another, each complete segment followed by one *edge* entry, which
 stands for the end of one text and the beginning of the next. Entries are codepoints or edges; where the chunk
@@ -14,17 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, kernel
-from jittok.kernels.machine import highest_bit, load64, low_bits, trailing_zeros
+from jittok.kernels.machine import (
+    ahead8,
+    and8,
+    and_not8,
+    back8,
+    count_bits,
+    equal_bits,
+    highest_bit,
+    load64,
+    not8,
+    or8,
+    trailing_zeros,
+)
+from jittok.tables import MASK_AHEAD, MASK_AND, MASK_AND_NOT, MASK_BACK, MASK_EQUAL, MASK_OR
 
-#: Entries in a chunk, at most.
-CHUNK = 2048
+#: Entries in a chunk, at most: with 64 edges before and at least one after, they fill masks of 2,048 bits.
+CHUNK = 1920
+#: Edges before the first entry, so that masks can look back.
+LEAD = 64
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
-#: ``fields`` begins with the three codepoints before the first entry: edges.
-CONTEXT = 3
-RIGHT_SHIFT = np.uint32(14)
-LEFT_MASK = np.uint32((1 << 14) - 1)
-CLASS_SHIFT = np.uint32(24)
+#: A mask's first word, and the words from one mask to the next: 32 with bits and 8 of nothing, for shifts to read.
+MASK_BASE = 8
+MASK_STRIDE = 40
 
 #: Positions in ``Chunk.state``.
 SEGMENT = 0  # the segment that the next chunk begins in
@@ -43,11 +56,8 @@ class Chunk(NamedTuple):
 
     state: NDArray[np.int64]
     text: NDArray[np.uint8]  # [4 * CHUNK + 80] the chunk's bytes, 0 for an edge
-    fields: NDArray[np.uint32]  # [CHUNK + 80]
-    index: NDArray[np.uint32]  # [CHUNK + 80]
-    decisions: NDArray[np.uint8]  # [CHUNK + 80]
-    boundary_bits: NDArray[np.uint64]  # [CHUNK / 64 + 2]
-    undecided_bits: NDArray[np.uint64]  # [CHUNK / 64 + 2]
+    classes: NDArray[np.uint8]  # [2048] class of each entry, after LEAD edges
+    masks: NDArray[np.uint64]  # [MASK_BASE + n_masks * MASK_STRIDE]
     offset: NDArray[np.int32]  # [CHUNK + 80] text offset of each entry, unless ASCII
     word: NDArray[np.int32]  # [CHUNK + 80] text offset where each pre-token begins, and the end of the last
     piece_segment: NDArray[np.int64]  # [CHUNK]
@@ -56,16 +66,13 @@ class Chunk(NamedTuple):
     piece_shift: NDArray[np.int64]  # [CHUNK] data position minus text offset
 
 
-def new_chunk() -> Chunk:
-    """Allocate scratch arrays."""
+def new_chunk(n_masks: int) -> Chunk:
+    """Allocate scratch arrays for a mask program with so many masks."""
     return Chunk(
         state=np.zeros(STATE_SIZE, np.int64),
         text=np.zeros(4 * CHUNK + 80, np.uint8),
-        fields=np.zeros(CHUNK + 80, np.uint32),
-        index=np.zeros(CHUNK + 80, np.uint32),
-        decisions=np.zeros(CHUNK + 80, np.uint8),
-        boundary_bits=np.zeros(CHUNK // 64 + 2, np.uint64),
-        undecided_bits=np.zeros(CHUNK // 64 + 2, np.uint64),
+        classes=np.zeros(2048, np.uint8),
+        masks=np.zeros(MASK_BASE + max(n_masks, 2) * MASK_STRIDE, np.uint64),
         offset=np.zeros(CHUNK + 80, np.int32),
         word=np.zeros(CHUNK + 80, np.int32),
         piece_segment=np.zeros(CHUNK, np.int64),
@@ -98,11 +105,11 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
     begins, if that piece is complete).
     """
     text = chunk.text
-    fields = chunk.fields
+    classes = chunk.classes
     offset = chunk.offset
     state = chunk.state
-    ascii_fields = split.ascii_fields
-    edge = split.class_fields[split.numbers[1]]
+    class_of = split.class_of
+    edge = np.uint8(split.numbers[1])
     segment = state[SEGMENT]
     at = state[POSITION]
     n = np.int64(0)
@@ -110,9 +117,8 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
     pieces = 0
     is_ascii = True
     complete = True
-    fields[0] = edge
-    fields[1] = edge
-    fields[2] = edge
+    for i in range(LEAD):
+        classes[np.uint64(i)] = edge
     while segment < last and n < CHUNK - 1:
         end = ends[segment]
         room = CHUNK - 1 - n
@@ -131,7 +137,7 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
             seen |= np.int64(byte)
         if seen < 0x80:
             for i in range(take):
-                fields[np.uint64(CONTEXT + n + i)] = ascii_fields[np.uint64(text[np.uint64(size + i)])]
+                classes[np.uint64(LEAD + n + i)] = class_of[np.uint64(text[np.uint64(size + i)])]
             if not is_ascii:
                 for i in range(take):
                     offset[np.uint64(n + i)] = size + i
@@ -146,7 +152,7 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
             while at < end and room > 0:
                 if room >= 8 and at + 8 <= end and (load64(data, at) & np.uint64(0x8080808080808080)) == 0:
                     for i in range(8):
-                        fields[np.uint64(CONTEXT + n + i)] = ascii_fields[np.uint64(data[np.uint64(at + i)])]
+                        classes[np.uint64(LEAD + n + i)] = class_of[np.uint64(data[np.uint64(at + i)])]
                         offset[np.uint64(n + i)] = at + shift + i
                     n += 8
                     at += 8
@@ -155,8 +161,7 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
                 coded = decode_codepoint(data, at)
                 codepoint = coded >> 3
                 page = np.int64(split.page_of[np.uint64(codepoint >> 7)])
-                kind = split.class_of[np.uint64(page << 7 | (codepoint & 127))]
-                fields[np.uint64(CONTEXT + n)] = split.class_fields[np.uint64(kind)]
+                classes[np.uint64(LEAD + n)] = class_of[np.uint64(page << 7 | (codepoint & 127))]
                 offset[np.uint64(n)] = at + shift
                 n += 1
                 at += coded & 7
@@ -166,7 +171,7 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         size += at - begin
         complete = at == end
         if complete:
-            fields[CONTEXT + n] = edge
+            classes[LEAD + n] = edge
             offset[n] = size
             text[size] = 0
             chunk.piece_edge[pieces] = n
@@ -179,7 +184,9 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         if not complete:
             break
     offset[n] = size
-    fields[CONTEXT + n] = edge
+    # Edges up to the end of the last group of eight words, and at least one.
+    for i in range(LEAD + n, (LEAD + n + 512) & ~511):
+        classes[np.uint64(i)] = edge
     state[SEGMENT] = segment
     state[POSITION] = at
     state[ENTRIES] = n
@@ -190,14 +197,14 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
 
 
 @helper
-def match_end(split: Any, fields: Any, first: int, n: int, complete: int) -> int:
+def match_end(split: Any, classes: Any, first: int, n: int, complete: int) -> int:
     """End of the match that begins at entry `first`; `first` if there is none, -1 if the chunk ends too soon."""
     transitions = split.transitions
     state = split.numbers[0]
     end = first
     at = first
     while at < n:
-        entry = np.int64(transitions[state + np.int64(fields[CONTEXT + at] >> CLASS_SHIFT)])
+        entry = np.int64(transitions[state + np.int64(classes[LEAD + at])])
         if entry & 1:
             end = at
         state = entry >> 1
@@ -208,25 +215,101 @@ def match_end(split: Any, fields: Any, first: int, n: int, complete: int) -> int
 
 
 @helper
-def next_boundary(split: Any, fields: Any, first: int, n: int, complete: int) -> int:
+def next_boundary(split: Any, classes: Any, first: int, n: int, complete: int) -> int:
     """The boundary after the one at entry `first`, by the automaton; -1 if the chunk ends too soon.
 
     Codepoints that no match covers make one pre-token, up to the next match or the edge.
     """
-    end = match_end(split, fields, first, n, complete)
+    end = match_end(split, classes, first, n, complete)
     if end != first:
         return end
     at = first + 1
     while at < n:
-        if np.int64(fields[CONTEXT + at] >> CLASS_SHIFT) == split.numbers[1]:
+        if np.int64(classes[LEAD + at]) == split.numbers[1]:
             return at
-        end = match_end(split, fields, at, n, complete)
+        end = match_end(split, classes, at, n, complete)
         if end < 0:
             return -1
         if end != at:
             return at
         at += 1
     return at if complete else -1
+
+
+@helper
+def run_program(program: Any, classes: Any, masks: Any, groups: int) -> int:
+    """Run a mask program over `groups` times 512 places. Cost: a few vector instructions for each operation and group."""
+    words = groups << 3
+    for row in range(0, program.size, 4):
+        operation = program[row]
+        result = MASK_BASE + np.int64(program[row + 1]) * MASK_STRIDE
+        operand = np.int64(program[row + 2])
+        other = np.int64(program[row + 3])
+        if operation == MASK_EQUAL:
+            for word in range(words):
+                masks[np.uint64(result + word)] = equal_bits(classes, word << 6, operand)
+            continue
+        first = MASK_BASE + operand * MASK_STRIDE
+        second = MASK_BASE + other * MASK_STRIDE
+        if operation == MASK_OR:
+            for group in range(0, words, 8):
+                or8(masks, result + group, first + group, second + group)
+        elif operation == MASK_AND:
+            for group in range(0, words, 8):
+                and8(masks, result + group, first + group, second + group)
+        elif operation == MASK_BACK:
+            for group in range(0, words, 8):
+                back8(masks, result + group, first + group, other)
+        elif operation == MASK_AHEAD:
+            for group in range(0, words, 8):
+                ahead8(masks, result + group, first + group)
+        elif operation == MASK_AND_NOT:
+            for group in range(0, words, 8):
+                and_not8(masks, result + group, first + group, second + group)
+        else:
+            for group in range(0, words, 8):
+                not8(masks, result + group, first + group)
+    return 0
+
+
+@helper
+def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> int:
+    """Run the automaton where the masks do not decide, and add the boundaries it finds.
+
+    Returns how many entries are settled: `limit`, or fewer if the chunk ends before the automaton knows.
+    """
+    state = chunk.state
+    masks = chunk.masks
+    n = state[ENTRIES]
+    known = np.int64(-1)
+    word = np.int64(1)
+    while word << 6 < LEAD + limit:
+        bits = masks[undecided + word]
+        if bits == 0:
+            word += 1
+            continue
+        masks[undecided + word] = bits & (bits - np.uint64(1))
+        at = (word << 6) + trailing_zeros(bits) - LEAD
+        if at >= limit:
+            break
+        if at <= known:
+            continue
+        # The last boundary before it: there always is one, the first entry is a boundary.
+        from_word = word
+        below = masks[decided + word] & ((np.uint64(1) << np.uint64(at & 63)) - np.uint64(1))
+        while below == 0:
+            from_word -= 1
+            below = masks[decided + from_word]
+        boundary = (from_word << 6) + highest_bit(below) - LEAD
+        while boundary <= at:
+            following = next_boundary(split, chunk.classes, boundary, n, state[COMPLETE])
+            if following < 0:
+                # What follows `boundary` goes into the next chunk.
+                return boundary + 1
+            boundary = following
+            masks[decided + ((LEAD + boundary) >> 6)] |= np.uint64(1) << np.uint64(boundary & 63)
+        known = boundary
+    return limit
 
 
 @helper
@@ -237,90 +320,41 @@ def split_chunk(split: Any, chunk: Any) -> int:
     set back to where the first incomplete pre-token begins. 0 if the chunk is all within one pre-token.
     """
     state = chunk.state
-    fields = chunk.fields
-    index = chunk.index
-    decisions = chunk.decisions
-    boundary_bits = chunk.boundary_bits
-    undecided_bits = chunk.undecided_bits
+    masks = chunk.masks
     word = chunk.word
     n = state[ENTRIES]
     complete = state[COMPLETE]
-    left_row = split.left_row
-    decision = split.decision
-    mask0 = split.masks[0]
-    mask1 = split.masks[1]
-    mask2 = split.masks[2]
-    mask3 = split.masks[3]
-    mask4 = split.masks[4]
-    for i in range(n):
-        index[np.uint64(i)] = (
-            (fields[np.uint64(i)] & mask0)
-            | (fields[np.uint64(i + 1)] & mask1)
-            | (fields[np.uint64(i + 2)] & mask2)
-            | (fields[np.uint64(i + 3)] & mask3)
-            | (fields[np.uint64(i + 4)] & mask4)
-        )
-    for i in range(n):
-        value = index[np.uint64(i)]
-        decisions[np.uint64(i)] = decision[np.uint64(left_row[np.uint64(value & LEFT_MASK)]) | np.uint64(value >> RIGHT_SHIFT)]
+    decided = MASK_BASE + split.numbers[2] * MASK_STRIDE
+    undecided = MASK_BASE + split.numbers[3] * MASK_STRIDE
+    run_program(split.program, chunk.classes, masks, (LEAD + n + 512) >> 9)
     # The codepoint after the last entry is known only where a segment ends there.
     limit = n if complete else n - 1
-    for i in range(limit, n + 64):
-        decisions[i] = 0
-    blocks = (n + 63) >> 6
-    undecided = np.uint64(0)
-    for block in range(blocks):
-        boundary_bits[block] = low_bits(decisions, block << 6, 0)
-        bits = low_bits(decisions, block << 6, 1)
-        undecided_bits[block] = bits
-        undecided |= bits
-    if undecided != 0:
-        known = np.int64(-1)
-        block = np.int64(0)
-        while block < blocks:
-            bits = undecided_bits[block]
-            if bits == 0:
-                block += 1
-                continue
-            at = (block << 6) + trailing_zeros(bits)
-            undecided_bits[block] = bits & (bits - np.uint64(1))
-            if at <= known:
-                continue
-            # The last boundary before it: there always is one, the first entry is a boundary.
-            from_block = block
-            below = boundary_bits[block] & ((np.uint64(1) << np.uint64(at & 63)) - np.uint64(1))
-            while below == 0:
-                from_block -= 1
-                below = boundary_bits[from_block]
-            boundary = (from_block << 6) + highest_bit(below)
-            while boundary <= at:
-                following = next_boundary(split, fields, boundary, n, complete)
-                if following < 0:
-                    break
-                boundary = following
-                if boundary < n:
-                    boundary_bits[boundary >> 6] |= np.uint64(1) << np.uint64(boundary & 63)
-            known = boundary
-            if boundary <= at:
-                # The chunk ends before the automaton knows: what follows `boundary` goes into the next chunk.
-                limit = boundary + 1
-                break
-    # Positions of the boundaries.
+    any_undecided = np.uint64(0)
+    for i in range(1, (LEAD + limit + 63) >> 6):
+        any_undecided |= masks[np.uint64(undecided + i)]
+    if any_undecided != 0:
+        limit = settle(split, chunk, decided, undecided, limit)
+    # Positions of the boundaries, eight at a time: a word has one or two times eight in most text, so that this
+    # loop is predicted well. Places past the last boundary are overwritten.
     k = np.int64(0)
+    for i in range(1, (LEAD + limit + 63) >> 6):
+        bits = masks[np.uint64(decided + i)]
+        base = (i << 6) - LEAD
+        if limit - base < 64:
+            bits &= (np.uint64(1) << np.uint64(limit - base)) - np.uint64(1)
+        total = count_bits(bits)
+        filled = np.int64(0)
+        while filled < total:
+            for j in range(8):
+                word[np.uint64(k + filled + j)] = base + trailing_zeros(bits)
+                bits &= bits - np.uint64(1)
+            filled += 8
+        k += total
     piece = np.int64(0)
     pieces = state[PIECES]
     edges = pieces if complete else pieces - 1
-    for block in range((limit + 63) >> 6):
-        bits = boundary_bits[block]
-        base = block << 6
-        if limit - base < 64:
-            bits &= (np.uint64(1) << np.uint64(limit - base)) - np.uint64(1)
-        while bits != 0:
-            word[np.uint64(k)] = base + trailing_zeros(bits)
-            bits &= bits - np.uint64(1)
-            k += 1
-    # Which word is each piece's edge: edges are words of one entry.
     at = np.int64(0)
+    # Which word is each piece's edge: edges are words of one entry.
     while piece < edges:
         edge = chunk.piece_edge[piece]
         low = at

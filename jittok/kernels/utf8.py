@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,7 @@ from jittok._jit import helper, kernel
 
 
 @helper
-def codepoint_at(data, position, end):
+def codepoint_at(data: Any, position: Any) -> tuple[int, int]:
     """The codepoint of the valid UTF-8 sequence at `position`, and its length in bytes."""
     lead = int(data[position])
     if lead < 0x80:
@@ -23,7 +25,7 @@ def codepoint_at(data, position, end):
 
 
 @helper
-def start_before(data, position):
+def start_before(data: Any, position: Any) -> int:
     """Where the UTF-8 sequence that ends at `position` begins."""
     position -= 1
     while (int(data[position]) & 0xC0) == 0x80:
@@ -32,7 +34,7 @@ def start_before(data, position):
 
 
 @helper
-def is_space(codepoint):
+def is_space(codepoint: Any) -> bool:
     """Unicode White_Space, the same 25 codepoints in every version since 6.3."""
     if codepoint < 0x85:
         return codepoint == 0x20 or (9 <= codepoint <= 13)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load64, multiply, prefetch, store_pair
-from jittok.kernels.merge import SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.merge import LANES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     CHUNK,
     COMPLETE,
@@ -27,6 +27,7 @@ from jittok.kernels.split import (
     pre_token_end,
     split_chunk,
 )
+from jittok.memory import zeros
 from jittok.tables import MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
@@ -52,8 +53,7 @@ USED = 0
 ARENA_USED = 1
 LONG_USED = 2
 KEPT_USED = 3
-MISSES = 4
-RESETS = 5
+RESETS = 4
 
 #: Positions in ``Chunk.state`` (continued from kernels.split).
 WRITTEN = 8  # ids written so far
@@ -88,18 +88,21 @@ class MergeScratch(NamedTuple):
     key_high: NDArray[np.uint64]  # [CHUNK + 80]
     key_slot: NDArray[np.uint64]  # [CHUNK + 80]
     missed: NDArray[np.int32]  # [CHUNK + 80]
+    new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
+    new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
+    new_ids: NDArray[np.int32]  # [CHUNK * LANES]
     low_mask: NDArray[np.uint64]  # [16] by length
     high_mask: NDArray[np.uint64]  # [16]
     high_tag: NDArray[np.uint64]  # [16]
 
 
 def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
-    """Allocate an empty cache of ``2**slot_bits`` short and ``2**long_bits`` long pre-tokens."""
+    """Allocate an empty cache with ``2**slot_bits`` slots for short and ``2**long_bits`` for long pre-tokens."""
     return WordCache(
-        slots=np.zeros(SLOT_WORDS << slot_bits, np.uint64),
-        long_slots=np.zeros(4 << long_bits, np.uint64),
-        arena=np.zeros(arena + CHUNK_BYTES, np.int32),
-        kept=np.zeros(kept + CHUNK_BYTES, np.uint8),
+        slots=zeros(SLOT_WORDS << slot_bits, np.uint64),
+        long_slots=zeros(4 << long_bits, np.uint64),
+        arena=zeros(arena + CHUNK_BYTES, np.int32),
+        kept=zeros(kept + CHUNK_BYTES, np.uint8),
         counters=np.zeros(8, np.int64),
     )
 
@@ -118,6 +121,9 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         key_high=np.zeros(CHUNK + 80, np.uint64),
         key_slot=np.zeros(CHUNK + 80, np.uint64),
         missed=np.zeros(CHUNK + 80, np.int32),
+        new_first=np.zeros(CHUNK + 80, np.int32),
+        new_length=np.zeros(CHUNK + 80, np.int32),
+        new_ids=np.zeros(CHUNK * LANES, np.int32),
         low_mask=np.array([(1 << 8 * min(int(i), 8)) - 1 for i in n], np.uint64),
         high_mask=np.array([(1 << 8 * max(int(i) - 8, 0)) - 1 for i in n], np.uint64),
         high_tag=n.astype(np.uint64) << np.uint64(56),
@@ -248,24 +254,24 @@ def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> i
 
 @inlined
 def put_word(
-    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, n: int
+    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, first: int, n: int
 ) -> int:
-    """Store `n` ids under a key at a free slot; the arena has room (checked when a chunk begins)."""
+    """Store `n` ids from `first` on under a key at a free slot; the arena has room (checked when a chunk begins)."""
     value_low = ZERO
     value_high = ZERO
     if n <= 4:
         if n > 0:
-            value_low = np.uint64(ids[0])
+            value_low = np.uint64(ids[first])
         if n > 1:
-            value_low |= np.uint64(ids[1]) << np.uint64(32)
+            value_low |= np.uint64(ids[first + 1]) << np.uint64(32)
         if n > 2:
-            value_high = np.uint64(ids[2])
+            value_high = np.uint64(ids[first + 2])
         if n > 3:
-            value_high |= np.uint64(ids[3]) << np.uint64(32)
+            value_high |= np.uint64(ids[first + 3]) << np.uint64(32)
         value_low |= np.uint64(n) << COUNT_SHIFT
     else:
         value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
-        value_high = put_arena(arena, counters, ids, n)
+        value_high = put_arena(arena, counters, ids, first, n)
     slots[at] = low
     slots[at + 1] = high
     slots[at + 2] = value_low
@@ -275,11 +281,11 @@ def put_word(
 
 
 @inlined
-def put_arena(arena: Any, counters: Any, ids: Any, n: int) -> np.uint64:
-    """Append `n` ids to the arena; returns offset | count << 40."""
+def put_arena(arena: Any, counters: Any, ids: Any, first: int, n: int) -> np.uint64:
+    """Append `n` ids from `first` on to the arena; returns offset | count << 40."""
     offset = counters[ARENA_USED]
     for i in range(n):
-        arena[offset + i] = ids[i]
+        arena[np.uint64(offset + i)] = ids[np.uint64(first + i)]
     counters[ARENA_USED] = offset + n
     return np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
 
@@ -304,7 +310,7 @@ def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, ke
 
 
 @helper
-def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
+def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
     text = chunk.text
     word = chunk.word
@@ -315,50 +321,71 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     counters = cache.counters
     key_low = scratch.key_low
     key_high = scratch.key_high
+    key_slot = scratch.key_slot
+    missed = scratch.missed
+    new_first = scratch.new_first
+    new_length = scratch.new_length
     symbols = scratch.symbols
-    byte_pair = merges.byte_pair
-    pair_slots = merges.pair_slots
-    symbol_token = merges.symbol_token
     simple = merges.numbers[MERGE_RANKED] == 1 and merges.numbers[MERGE_DIRECT] == 0
+    n_new = np.int64(0)
     for q in range(misses):
-        k = np.uint64(scratch.missed[q])
+        k = np.uint64(missed[np.uint64(q)])
         low = key_low[k]
         high = key_high[k]
         first = np.int64(word[k])
-        length = np.int64(word[k + ONE]) - first
         if high != 0:
-            at = find_slot(slots, scratch.key_slot[k], low, high)
-            if slots[at + 1] == 0:
-                if simple:
-                    count = merge_ranked(
-                        text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
-                    )
-                else:
-                    count = merge_word(merges, text, first, first + length, scratch)
-                put_word(slots, arena, counters, at, low, high, symbols, count)
-                counters[MISSES] += 1
-            key_low[k] = slots[at + 2]
-            key_high[k] = slots[at + 3]
+            at = find_slot(slots, key_slot[k], low, high)
+            if slots[at + 1] != 0:
+                key_low[k] = slots[at + 2]
+                key_high[k] = slots[at + 3]
+            elif simple:
+                new_first[np.uint64(n_new)] = first
+                new_length[np.uint64(n_new)] = np.int64(word[k + ONE]) - first
+                missed[np.uint64(n_new)] = np.int64(k)
+                n_new += 1
+            else:
+                count = merge_word(merges, text, first, np.int64(word[k + ONE]), scratch)
+                put_word(slots, arena, counters, at, low, high, symbols, 0, count)
+                key_low[k] = slots[at + 2]
+                key_high[k] = slots[at + 3]
             continue
+        length = np.int64(word[k + ONE]) - first
         tag = hash_bytes(text, first, length) | ONE
         at = find_long(text, first, length, tag, long_slots, kept)
         if long_slots[at] == 0:
-            if simple and length <= SHORT_WORD:
-                count = merge_ranked(
-                    text, first, length, byte_pair, pair_slots, scratch.lengths, scratch.ranks, symbols, symbol_token
-                )
-            else:
-                count = merge_word(merges, text, first, first + length, scratch)
+            count = merge_word(merges, text, first, first + length, scratch)
             offset = counters[KEPT_USED]
             for i in range(length):
                 kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
             counters[KEPT_USED] = offset + length
             long_slots[at] = tag
             long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
-            long_slots[at + 2] = put_arena(arena, counters, symbols, count)
+            long_slots[at + 2] = put_arena(arena, counters, symbols, 0, count)
             counters[LONG_USED] += 1
         key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
         key_high[k] = long_slots[at + 2]
+    if n_new > 0:
+        merge_ranked(
+            text,
+            new_first,
+            new_length,
+            n_new,
+            merges.byte_pair,
+            merges.pair_slots,
+            merges.symbol_token,
+            lanes,
+            scratch.new_ids,
+        )
+        for q in range(n_new):
+            k = np.uint64(missed[np.uint64(q)])
+            low = key_low[k]
+            high = key_high[k]
+            at = find_slot(slots, key_slot[k], low, high)
+            if slots[at + 1] == 0:
+                count = np.int64(new_length[np.uint64(q)])
+                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * LANES, count)
+            key_low[k] = slots[at + 2]
+            key_high[k] = slots[at + 3]
     return 0
 
 
@@ -459,6 +486,7 @@ def encode_segments(
     chunk: Any,
     cache: Any,
     scratch: Any,
+    lanes: Any,
     out: Any,
     out_end: Any,
     out_word: Any,
@@ -474,7 +502,7 @@ def encode_segments(
         Valid UTF-8.
     starts, ends : int64[n]
         Segment i is ``data[starts[i]:ends[i]]``.
-    chunk, cache, scratch
+    chunk, cache, scratch, lanes
         One worker's arrays.
     out : int32
         At least 4 places more than the segments have bytes.
@@ -533,7 +561,7 @@ def encode_segments(
         make_keys(chunk, scratch, cache.slots)
         misses = compare_keys(words, scratch, cache.slots)
         if misses > 0:
-            resolve_misses(merges, misses, chunk, cache, scratch)
+            resolve_misses(merges, misses, chunk, cache, scratch, lanes)
         word_first = np.int64(0)
         for piece in range(state[PIECES]):
             word_end = np.int64(chunk.piece_end_word[piece])

@@ -7,7 +7,7 @@ Everything is Unicode 16.0, which the regular expressions of tokenizers 0.23 (On
 from __future__ import annotations
 
 import functools
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,11 @@ _BINARY_SHORT_NAMES = {
 
 @functools.cache
 def _data() -> dict[str, NDArray[Any]]:
-    with files("jittok.unicode").joinpath("classes.npz").open("rb") as stream, np.load(stream) as archive:
-        return {name: archive[name] for name in archive.files}
+    with np.load(Path(__file__).with_name("classes.npz")) as archive:
+        data = {name: archive[name] for name in archive.files}
+    for array in data.values():
+        array.flags.writeable = False
+    return data
 
 
 def loose_name(name: str) -> str:
@@ -69,9 +72,11 @@ def _select(kind: str, numbers: list[int]) -> Intervals:
     if inside[-1]:
         boundaries = np.append(boundaries, intervals.END)
     result: Intervals = boundaries.astype(np.int32)
+    result.flags.writeable = False
     return result
 
 
+@functools.cache
 def general_category(name: str) -> Intervals | None:
     """Return the codepoints of a general category or group of categories, by its short or long name.
 
@@ -96,6 +101,7 @@ def _script_numbers() -> dict[str, int]:
     return numbers
 
 
+@functools.cache
 def script(name: str) -> Intervals | None:
     """Return the codepoints of a script, by its long or four-letter name; None when there is no such script."""
     number = _script_numbers().get(loose_name(name))
@@ -107,6 +113,7 @@ def _binary_numbers() -> dict[str, int]:
     return {loose_name(n): i for i, n in enumerate(_data()["binary_names"].tolist())}
 
 
+@functools.cache
 def binary_property(name: str) -> Intervals | None:
     """Return the codepoints of a binary property such as Alphabetic or Emoji; None when there is none such."""
     loose = loose_name(name)

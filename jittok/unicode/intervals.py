@@ -45,10 +45,19 @@ def contains(intervals: Intervals, codepoints: NDArray[np.int32]) -> NDArray[np.
     return inside
 
 
+def sorted_unique(values: Intervals) -> Intervals:
+    """Return the different values in order (for these sizes several times as fast as np.unique)."""
+    ordered = np.sort(values)
+    different = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=different[1:])
+    return ordered[different]
+
+
 def _combine(left: Intervals, right: Intervals, operation: np.ufunc) -> Intervals:
-    boundaries = np.union1d(left, right)
+    boundaries = sorted_unique(np.concatenate((left, right)))
     inside = operation(contains(left, boundaries), contains(right, boundaries))
-    changes = inside != np.concatenate(([False], inside[:-1]))
+    changes = inside.copy()
+    np.not_equal(inside[1:], inside[:-1], out=changes[1:])
     result: Intervals = boundaries[changes].astype(np.int32)
     return result
 

@@ -18,7 +18,7 @@ from jittok.unicode import classes
 
 
 @cache
-def load_normalization() -> dict[str, NDArray[np.generic]]:
+def load_normalization() -> dict[str, NDArray[Any]]:
     """The arrays of ``normalization.npz``; ``scripts/build_unicode_normalization.py`` says what they are."""
     with np.load(Path(__file__).parent / "normalization.npz", allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
@@ -31,15 +31,18 @@ def fold_pages(values: NDArray[Any]) -> tuple[NDArray[np.uint16], NDArray[Any]]:
     ``kept[(page_of[cp >> 7] << 7) | (cp & 127)]``.
     """
     pages = values.reshape(-1, 128)
-    number_of: dict[bytes, int] = {}
     page_of = np.zeros(len(pages), dtype=np.uint16)
-    kept: list[NDArray[Any]] = []
-    for index, page in enumerate(pages):
-        key = page.tobytes()
-        if key not in number_of:
-            number_of[key] = len(kept)
-            kept.append(page)
-        page_of[index] = number_of[key]
+    kept = [pages[0]]
+    number_of = {pages[0].tobytes(): 0}
+    filled = np.any(pages != 0, axis=1)
+    if filled[0]:  # else page 0, that of ASCII, is the empty one already
+        page_of[~filled] = 1
+        kept.append(np.zeros_like(pages[0]))
+    for index in np.flatnonzero(filled).tolist():
+        number = number_of.setdefault(pages[index].tobytes(), len(kept))
+        if number == len(kept):
+            kept.append(pages[index])
+        page_of[index] = number
     value_of = np.concatenate(kept)
     page_of.flags.writeable = False
     value_of.flags.writeable = False

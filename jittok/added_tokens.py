@@ -1,0 +1,62 @@
+"""Find added tokens in segments of text."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.tables import AddedTokenTables, read_only
+
+#: Rows to make room for at first.
+_CAPACITY = 256
+
+
+def find_added_tokens(
+    tables: AddedTokenTables,
+    enabled: NDArray[np.bool_],
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Find the added tokens in all segments.
+
+    Parameters
+    ----------
+    tables, enabled, data, starts, ends
+        As :func:`jittok.kernels.added_tokens.find_added_tokens` takes them.
+
+    Returns
+    -------
+    int64[n, 4]
+        Rows (segment, start byte, end byte, token id), in order.
+    """
+    from jittok.kernels import added_tokens as kernels
+
+    if not may_hold_added_tokens(tables, data, starts, ends):
+        return np.empty((0, 4), dtype=np.int64)
+    data, starts, ends = read_only(data), read_only(starts), read_only(ends)
+    capacity = _CAPACITY
+    while True:
+        rows = np.empty((capacity, 4), dtype=np.int64)
+        count = int(kernels.find_added_tokens(tables, enabled, data, starts, ends, 0, len(starts), rows))
+        if count >= 0:
+            return rows[:count]
+        capacity = -count
+
+
+def may_hold_added_tokens(
+    tables: AddedTokenTables, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> bool:
+    """Whether any segment may hold an added token: a quick test that errs to the safe side.
+
+    Parameters
+    ----------
+    tables, data, starts, ends
+        As :func:`find_added_tokens` takes them.
+    """
+    from jittok.kernels import added_tokens as kernels
+
+    if not len(tables.ids):
+        return False
+    arrays = read_only(data), read_only(starts), read_only(ends)
+    return bool(kernels.may_hold_added_tokens(tables.endings, *arrays, 0, len(starts)))

@@ -1,0 +1,36 @@
+"""Large arrays in large pages of memory: tables that are read at random otherwise wait for address look-ups."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: The size of a large page on most systems; smaller arrays are allocated as usual.
+LARGE_PAGE = 1 << 21
+
+
+def zeros(size: int, dtype: Any) -> NDArray[Any]:
+    """An array of zeros, in large pages where the system has them and it fills at least one.
+
+    Parameters
+    ----------
+    size
+        Number of items.
+    dtype
+        Their type.
+    """
+    kind = np.dtype(dtype)
+    n_bytes = size * kind.itemsize
+    if n_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros(size, kind)
+    try:
+        area = mmap.mmap(-1, n_bytes + LARGE_PAGE)
+        area.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:
+        return np.zeros(size, kind)
+    data = np.frombuffer(area, np.uint8)
+    begin = -data.ctypes.data % LARGE_PAGE
+    return data[begin : begin + n_bytes].view(kind)
