@@ -325,8 +325,9 @@ class TestEngine:
         arguments += ["--pattern", "cl100k", "--special-tokens", '{"<end>": 300}', "--special", "parse"]
         assert main(["encode", *arguments, "--out", str(tmp_path)]) == 0
         assert np.load(tmp_path / "text.ids.npy").tolist() == [256, 99, 300]
-        (tmp_path / "special.json").write_text('{"<end>": 301}', encoding="utf-8")
-        assert main(["info", str(ranks), "--pattern", "cl100k", "--special-tokens", str(tmp_path / "special.json")]) == 0
+        special = tmp_path / "special.json"
+        special.write_text('{"<end>": 301}', encoding="utf-8")
+        assert main(["info", str(ranks), "--pattern", "cl100k", "--special-tokens", str(special)]) == 0
         assert "301  <end>" in capsys.readouterr().out
 
     @pytest.mark.parametrize("given", ["[1]", "{", '{"a": "b"}', "absent.json"])

@@ -64,7 +64,7 @@ def _special_tokens(given: str | None) -> dict[str, int] | None:
             text = Path(given).read_text(encoding="utf-8")
         except OSError as error:
             raise MissingFileError(
-                f"--special-tokens: cannot read {given!r}: {error.strerror}. Give a JSON object or a file with one."
+                f"--special-tokens: cannot read {given!r}: {error.strerror}. Give a JSON object, or a file of one."
             ) from error
     try:
         tokens = json.loads(text)

@@ -60,7 +60,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_tokenizer_details(parser)
     parser.add_argument(
-        "--separator", choices=arguments.SEPARATORS, default="newline", help="what ends a document (default: newline)"
+        "--separator",
+        choices=arguments.SEPARATORS,
+        default="newline",
+        help="what ends a document (default: newline)",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="threads (default: one for each core)")
     parser.add_argument(
