@@ -32,6 +32,8 @@ from jittok.tables import MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
+#: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
+BATCH = 128
 #: Words of a slot: two for the key, two for up to four ids and their number.
 SLOT_WORDS = 4
 #: In the number's place: the ids are in the arena, not in the slot.
@@ -185,21 +187,20 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
     return n
 
 
-@helper
-def make_keys(chunk: Any, scratch: Any, slots: Any) -> int:
-    """Key, and slot number, of each pre-token of the chunk; a pre-token too long has an all-zero key."""
+@inlined
+def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
+    """Key, and slot number, of pre-tokens [begin, end) of the chunk; a pre-token too long has an all-zero key."""
     text = chunk.text
     word = chunk.word
     mask = np.uint64((slots.size >> 2) - 2)
-    n = chunk.state[WORDS]
     key_low = scratch.key_low
     key_high = scratch.key_high
     key_slot = scratch.key_slot
     low_mask = scratch.low_mask
     high_mask = scratch.high_mask
     high_tag = scratch.high_tag
-    first = np.int64(word[0])
-    for k in range(n):
+    first = np.int64(word[np.uint64(begin)])
+    for k in range(begin, end):
         following = np.int64(word[np.uint64(k + 1)])
         length = np.uint64(following - first)
         if length > np.uint64(KEY_BYTES):
@@ -214,18 +215,17 @@ def make_keys(chunk: Any, scratch: Any, slots: Any) -> int:
         key_slot[np.uint64(k)] = slot
         prefetch(slots, np.int64(slot << np.uint64(2)))
         first = following
-    return n
+    return 0
 
 
-@helper
-def compare_keys(n: int, scratch: Any, slots: Any) -> int:
-    """Replace keys by values where either of two slots holds the key; list the others; returns their number."""
+@inlined
+def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
+    """Replace keys by values where either of two slots holds the key; list the others; returns their number so far."""
     key_low = scratch.key_low
     key_high = scratch.key_high
     missed = scratch.missed
-    misses = np.int64(0)
     key_slot = scratch.key_slot
-    for k in range(n):
+    for k in range(begin, end):
         low = key_low[np.uint64(k)]
         high = key_high[np.uint64(k)]
         at = key_slot[np.uint64(k)] << np.uint64(2)
@@ -558,8 +558,16 @@ def encode_segments(
         if out_length.size > 0:
             written = write_details(merges, chunk, scratch, out, out_end, out_word, out_length, written)
             continue
-        make_keys(chunk, scratch, cache.slots)
-        misses = compare_keys(words, scratch, cache.slots)
+        # Keys are compared one batch after they were made, when their slots have come.
+        misses = np.int64(0)
+        begin = np.int64(0)
+        ready = np.int64(0)
+        while ready < words:
+            end = min(begin + BATCH, words)
+            make_keys(chunk, scratch, cache.slots, begin, end)
+            misses = compare_keys(scratch, cache.slots, ready, begin, misses)
+            ready = begin
+            begin = end
         if misses > 0:
             resolve_misses(merges, misses, chunk, cache, scratch, lanes)
         word_first = np.int64(0)
