@@ -30,7 +30,7 @@ from jittok.tables import MergeTables, SplitTables, VocabularyTables
 
 #: Raised when a file written before could no longer be read as it was meant.
 VERSION = 1
-_DTYPES = {
+_DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("<u1"),
     "U16": np.dtype("<u2"),
     "U32": np.dtype("<u4"),
