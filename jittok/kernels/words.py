@@ -34,6 +34,8 @@ from jittok.tables import MERGE_DIRECT, MERGE_RANKED
 KEY_BYTES = 15
 #: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
 BATCH = 128
+#: Words for each pre-token in ``MergeScratch.keys``.
+KEY_WORDS = 4
 #: Words of a slot: two for the key, two for up to four ids and their number.
 SLOT_WORDS = 4
 #: In the number's place: the ids are in the arena, not in the slot.
@@ -86,16 +88,12 @@ class MergeScratch(NamedTuple):
     previous: NDArray[np.int32]  # [capacity]
     following: NDArray[np.int32]  # [capacity]
     heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
-    key_low: NDArray[np.uint64]  # [CHUNK + 80]
-    key_high: NDArray[np.uint64]  # [CHUNK + 80]
-    key_slot: NDArray[np.uint64]  # [CHUNK + 80]
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; then value, value
     missed: NDArray[np.int32]  # [CHUNK + 80]
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
     new_ids: NDArray[np.int32]  # [CHUNK * LANES]
-    low_mask: NDArray[np.uint64]  # [16] by length
-    high_mask: NDArray[np.uint64]  # [16]
-    high_tag: NDArray[np.uint64]  # [16]
+    key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
 
 
 def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
@@ -111,7 +109,6 @@ def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> Wor
 
 def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
     """Allocate scratch for words of up to `capacity` units."""
-    n = np.arange(16)
     return MergeScratch(
         symbols=np.zeros(capacity, np.int32),
         lengths=np.zeros(capacity, np.int32),
@@ -119,16 +116,14 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         previous=np.zeros(capacity, np.int32),
         following=np.zeros(capacity, np.int32),
         heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
-        key_low=np.zeros(CHUNK + 80, np.uint64),
-        key_high=np.zeros(CHUNK + 80, np.uint64),
-        key_slot=np.zeros(CHUNK + 80, np.uint64),
+        keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
         missed=np.zeros(CHUNK + 80, np.int32),
         new_first=np.zeros(CHUNK + 80, np.int32),
         new_length=np.zeros(CHUNK + 80, np.int32),
         new_ids=np.zeros(CHUNK * LANES, np.int32),
-        low_mask=np.array([(1 << 8 * min(int(i), 8)) - 1 for i in n], np.uint64),
-        high_mask=np.array([(1 << 8 * max(int(i) - 8, 0)) - 1 for i in n], np.uint64),
-        high_tag=n.astype(np.uint64) << np.uint64(56),
+        key_masks=np.array(
+            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
+        ).ravel(),
     )
 
 
@@ -193,26 +188,22 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
     text = chunk.text
     word = chunk.word
     mask = np.uint64((slots.size >> 2) - 2)
-    key_low = scratch.key_low
-    key_high = scratch.key_high
-    key_slot = scratch.key_slot
-    low_mask = scratch.low_mask
-    high_mask = scratch.high_mask
-    high_tag = scratch.high_tag
+    keys = scratch.keys
+    key_masks = scratch.key_masks
     first = np.int64(word[np.uint64(begin)])
     for k in range(begin, end):
         following = np.int64(word[np.uint64(k + 1)])
         length = np.uint64(following - first)
         if length > np.uint64(KEY_BYTES):
             length = ZERO
-        low = load64(text, first) & low_mask[length]
-        high = load64(text, first + 8) & high_mask[length] | high_tag[length]
-        value = multiply(low, FACTOR_LOW) ^ multiply(high, FACTOR_HIGH)
-        value = multiply(value ^ (value >> np.uint64(32)), FACTOR_MIX)
-        slot = (value >> np.uint64(32)) & mask
-        key_low[np.uint64(k)] = low
-        key_high[np.uint64(k)] = high
-        key_slot[np.uint64(k)] = slot
+        row = length << np.uint64(2)
+        low = load64(text, first) & key_masks[row]
+        high = load64(text, first + 8) & key_masks[row + ONE] | key_masks[row + np.uint64(2)]
+        slot = (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(40)) & mask
+        key = np.uint64(k) << np.uint64(2)
+        keys[key] = low
+        keys[key + ONE] = high
+        keys[key + np.uint64(2)] = slot
         prefetch(slots, np.int64(slot << np.uint64(2)))
         first = following
     return 0
@@ -221,21 +212,20 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
 @inlined
 def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
     """Replace keys by values where either of two slots holds the key; list the others; returns their number so far."""
-    key_low = scratch.key_low
-    key_high = scratch.key_high
+    keys = scratch.keys
     missed = scratch.missed
-    key_slot = scratch.key_slot
     for k in range(begin, end):
-        low = key_low[np.uint64(k)]
-        high = key_high[np.uint64(k)]
-        at = key_slot[np.uint64(k)] << np.uint64(2)
+        key = np.uint64(k) << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
+        at = keys[key + np.uint64(2)] << np.uint64(2)
         first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
         second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
         value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
         value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
         missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0)
-        key_low[np.uint64(k)] = low if missing else value_low
-        key_high[np.uint64(k)] = high if missing else value_high
+        keys[key] = low if missing else value_low
+        keys[key + ONE] = high if missing else value_high
         missed[np.uint64(misses)] = k
         misses += 1 if missing else 0
     return misses
@@ -319,9 +309,7 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     kept = cache.kept
     long_slots = cache.long_slots
     counters = cache.counters
-    key_low = scratch.key_low
-    key_high = scratch.key_high
-    key_slot = scratch.key_slot
+    keys = scratch.keys
     missed = scratch.missed
     new_first = scratch.new_first
     new_length = scratch.new_length
@@ -330,14 +318,15 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     n_new = np.int64(0)
     for q in range(misses):
         k = np.uint64(missed[np.uint64(q)])
-        low = key_low[k]
-        high = key_high[k]
+        key = k << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
         first = np.int64(word[k])
         if high != 0:
-            at = find_slot(slots, key_slot[k], low, high)
+            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
             if slots[at + 1] != 0:
-                key_low[k] = slots[at + 2]
-                key_high[k] = slots[at + 3]
+                keys[key] = slots[at + 2]
+                keys[key + ONE] = slots[at + 3]
             elif simple:
                 new_first[np.uint64(n_new)] = first
                 new_length[np.uint64(n_new)] = np.int64(word[k + ONE]) - first
@@ -346,8 +335,8 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             else:
                 count = merge_word(merges, text, first, np.int64(word[k + ONE]), scratch)
                 put_word(slots, arena, counters, at, low, high, symbols, 0, count)
-                key_low[k] = slots[at + 2]
-                key_high[k] = slots[at + 3]
+                keys[key] = slots[at + 2]
+                keys[key + ONE] = slots[at + 3]
             continue
         length = np.int64(word[k + ONE]) - first
         tag = hash_bytes(text, first, length) | ONE
@@ -362,8 +351,8 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
             long_slots[at + 2] = put_arena(arena, counters, symbols, 0, count)
             counters[LONG_USED] += 1
-        key_low[k] = np.uint64(IN_ARENA) << COUNT_SHIFT
-        key_high[k] = long_slots[at + 2]
+        keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        keys[key + ONE] = long_slots[at + 2]
     if n_new > 0:
         merge_ranked(
             text,
@@ -377,27 +366,27 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             scratch.new_ids,
         )
         for q in range(n_new):
-            k = np.uint64(missed[np.uint64(q)])
-            low = key_low[k]
-            high = key_high[k]
-            at = find_slot(slots, key_slot[k], low, high)
+            key = np.uint64(missed[np.uint64(q)]) << np.uint64(2)
+            low = keys[key]
+            high = keys[key + ONE]
+            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
             if slots[at + 1] == 0:
                 count = np.int64(new_length[np.uint64(q)])
                 put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * LANES, count)
-            key_low[k] = slots[at + 2]
-            key_high[k] = slots[at + 3]
+            keys[key] = slots[at + 2]
+            keys[key + ONE] = slots[at + 3]
     return 0
 
 
 @helper
 def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written: int) -> int:
     """Write the ids of pre-tokens [first, end); returns the new number of ids. Four places past it may be touched."""
-    key_low = scratch.key_low
-    key_high = scratch.key_high
+    keys = scratch.keys
     arena = cache.arena
     for k in range(first, end):
-        value_low = key_low[np.uint64(k)]
-        value_high = key_high[np.uint64(k)]
+        key = np.uint64(k) << np.uint64(2)
+        value_low = keys[key]
+        value_high = keys[key + ONE]
         count = np.int64(value_low >> COUNT_SHIFT)
         if count != IN_ARENA:
             store_pair(out, written, value_low & VALUE_MASK)
@@ -416,9 +405,9 @@ def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written:
 def write_word_numbers(first: int, end: int, number: int, scratch: Any, out_word: Any, written: int) -> int:
     """Write the number of its pre-token for every id of pre-tokens [first, end); returns the next number."""
     for k in range(first, end):
-        count = np.int64(scratch.key_low[k] >> COUNT_SHIFT)
+        count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
         if count == IN_ARENA:
-            count = np.int64(scratch.key_high[k] >> ARENA_SHIFT)
+            count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
         for i in range(count):
             out_word[written + i] = number
         written += count
