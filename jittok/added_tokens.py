@@ -32,9 +32,12 @@ def find_added_tokens(
     """
     from jittok.kernels import added_tokens as kernels
 
-    if not may_hold_added_tokens(tables, data, starts, ends):
-        return np.empty((0, 4), dtype=np.int64)
+    nothing = np.empty((0, 4), dtype=np.int64)
+    if not len(tables.ids):
+        return nothing
     data, starts, ends = read_only(data), read_only(starts), read_only(ends)
+    if not kernels.may_hold_added_tokens(tables.endings, data, starts, ends, 0, len(starts)):
+        return nothing
     capacity = _CAPACITY
     while True:
         rows = np.empty((capacity, 4), dtype=np.int64)
@@ -42,21 +45,3 @@ def find_added_tokens(
         if count >= 0:
             return rows[:count]
         capacity = -count
-
-
-def may_hold_added_tokens(
-    tables: AddedTokenTables, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> bool:
-    """Whether any segment may hold an added token: a quick test that errs to the safe side.
-
-    Parameters
-    ----------
-    tables, data, starts, ends
-        As :func:`find_added_tokens` takes them.
-    """
-    from jittok.kernels import added_tokens as kernels
-
-    if not len(tables.ids):
-        return False
-    arrays = read_only(data), read_only(starts), read_only(ends)
-    return bool(kernels.may_hold_added_tokens(tables.endings, *arrays, 0, len(starts)))

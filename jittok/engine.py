@@ -19,7 +19,7 @@ from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, SpecialTokenError
 from jittok.rewriting import Rewriter
-from jittok.tables import MERGE_RANKED
+from jittok.tables import MERGE_RANKED, N_MASKS
 
 T = TypeVar("T")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -343,13 +343,14 @@ class Engine:
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
     ) -> bool:
         """Whether no document holds an added token, nor anything that the normalizer changes."""
-        from jittok.added_tokens import may_hold_added_tokens
+        from jittok.added_tokens import find_added_tokens
 
         plan = self.plan
-        first, last = indptr[:1], indptr[-1:]
         for stage in (plan.raw_tokens, plan.normalized_tokens):
-            # Documents lie one after another: what is in none of them together is in none of them.
-            if stage is not None and may_hold_added_tokens(stage.tables, data, first, last):
+            if stage is None:
+                continue
+            wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
+            if len(find_added_tokens(stage.tables, wanted, data, indptr[:-1], indptr[1:])):
                 return False
         if plan.normalizer is None:
             return True
@@ -440,7 +441,7 @@ class Engine:
         try:
             worker = self._workers.pop()
         except IndexError:
-            worker = Worker(int(self.plan.last_split.numbers[4]))
+            worker = Worker(int(self.plan.last_split.numbers[N_MASKS]))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:

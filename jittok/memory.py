@@ -10,6 +10,23 @@ from numpy.typing import NDArray
 
 #: The size of a large page on most systems; smaller arrays are allocated as usual.
 LARGE_PAGE = 1 << 21
+CACHE_LINE = 64
+
+
+def aligned_zeros(size: int, dtype: Any) -> NDArray[Any]:
+    """An array of zeros that begins at a cache line, so that vectors in it do not straddle two.
+
+    Parameters
+    ----------
+    size
+        Number of items.
+    dtype
+        Their type.
+    """
+    kind = np.dtype(dtype)
+    data = np.zeros(size * kind.itemsize + CACHE_LINE, np.uint8)
+    begin = -data.ctypes.data % CACHE_LINE
+    return data[begin : begin + size * kind.itemsize].view(kind)
 
 
 def zeros(size: int, dtype: Any) -> NDArray[Any]:

@@ -63,18 +63,27 @@ class SplitTables(NamedTuple):
     page_of: NDArray[np.uint16]  # see CodepointClasses
     class_of: NDArray[np.uint8]
     transitions: NDArray[np.uint32]  # see SplitAutomaton
+    byte_class: NDArray[np.uint8]  # [256] class of an ASCII byte; the end class for the byte 0xFF
+    ranges: NDArray[np.uint8]  # [3 * ranges] rows (class, first byte, number of bytes), by class: ASCII of each class
     program: NDArray[np.int32]  # [4 * operations] rows (MASK_* operation, result, operand, operand): numbers of masks
-    numbers: NDArray[np.int64]  # [5] start state, end class, mask `decided`, mask `undecided`, number of masks
+    numbers: NDArray[np.int64]  # see START and the others below
 
+
+#: Positions in ``SplitTables.numbers``.
+START = 0  # the start state
+END_CLASS = 1  # the class of the end of a text; masks 0 to END_CLASS are those of the classes
+DECIDED = 2  # mask of the boundaries
+UNDECIDED = 3  # mask of the places where the automaton must be run
+N_MASKS = 4
+OTHERS = 5  # the class that has no ranges, but all ASCII that is in no other class
+SPLIT_NUMBERS = 6
 
 #: Operations of a mask program. Bit i of the result:
-MASK_EQUAL = 0  # place i is of the class that the operand names
-MASK_OR = 1
-MASK_AND = 2
-MASK_AND_NOT = 3  # the first operand, without the second
-MASK_NOT = 4
-MASK_BACK = 5  # bit i - k of the operand, k the second operand, from 1 to 3
-MASK_AHEAD = 6  # bit i + 1 of the operand
+MASK_OR = 0
+MASK_AND = 1
+MASK_NOT = 2
+MASK_BACK = 3  # bit i - k of the operand, k the second operand, from 1 to 3
+MASK_AHEAD = 4  # bit i + 1 of the operand
 
 
 class MergeTables(NamedTuple):

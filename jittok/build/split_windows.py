@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from jittok.tables import (
     MASK_AHEAD,
     MASK_AND,
-    MASK_AND_NOT,
     MASK_BACK,
-    MASK_EQUAL,
     MASK_NOT,
     MASK_OR,
     SplitAutomaton,
@@ -34,6 +32,8 @@ LEFT_LENGTHS = ((40, 3), (100, 2), (255, 1))
 #: A program longer than this is not worth running: the automaton does all.
 MOST_OPERATIONS = 1200
 
+#: In place of an operation: the mask of a class.
+_CLASS = -1
 _NO, _YES = 1, 2  # votes; their union, 3, is undecided
 
 
@@ -65,16 +65,34 @@ def build_split_tables(automaton: SplitAutomaton) -> SplitTables:
         decided = program.combine(MASK_OR, program.members(edge), program.shifted(edge, -1))
         undecided = program.node(MASK_NOT, decided, 0)
     operations, outputs, n_masks = program.allocate([decided, undecided])
+    class_of, end_class = automaton.classes.class_of, automaton.end_class
+    byte_class = np.full(256, end_class, np.uint8)
+    byte_class[:128] = class_of[:128]
+    ranges, others = _byte_ranges(class_of[:128], end_class)
     tables = SplitTables(
         page_of=automaton.classes.page_of,
         class_of=automaton.classes.class_of,
         transitions=automaton.transitions,
+        byte_class=byte_class,
+        ranges=ranges,
         program=operations,
-        numbers=np.array([automaton.start, automaton.end_class, *outputs, n_masks], np.int64),
+        numbers=np.array([automaton.start, end_class, *outputs, n_masks, others], np.int64),
     )
     for array in tables:
         array.setflags(write=False)
     return tables
+
+
+def _byte_ranges(class_of: NDArray[np.uint8], end_class: int) -> tuple[NDArray[np.uint8], int]:
+    """Rows (class, first byte, number of bytes) of all ASCII classes but the one with most, and that one."""
+    starts = np.flatnonzero(np.diff(class_of, prepend=-1) != 0)
+    rows = [
+        (int(class_of[first]), int(first), int(following - first))
+        for first, following in zip(starts, [*starts[1:], len(class_of)], strict=True)
+    ]
+    others = int(np.bincount([row[0] for row in rows]).argmax())
+    kept = sorted(row for row in rows if row[0] != others)
+    return np.array([*kept, (end_class, 0xFF, 1)], np.uint8).ravel(), others
 
 
 class _Program:
@@ -82,9 +100,10 @@ class _Program:
 
     def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
-        self.nodes: list[tuple[int, int, int]] = []
+        # The first nodes are the masks of the classes, which no operation makes.
+        self.nodes: list[tuple[int, int, int]] = [(_CLASS, c, 0) for c in range(n_classes)]
         self._numbers: dict[tuple[int, int, int], int] = {}
-        self._sets: dict[frozenset[int], int] = {}
+        self._sets = {frozenset([c]): c for c in range(n_classes)}
 
     def node(self, operation: int, a: int, b: int) -> int:
         """The number of an operation's result."""
@@ -115,11 +134,9 @@ class _Program:
             if 2 * len(classes) > self.n_classes + 1 and len(classes) < self.n_classes:
                 others = self.members(frozenset(range(self.n_classes)) - classes)
                 self._sets[classes] = self.node(MASK_NOT, others, 0)
-            elif len(classes) == 1:
-                self._sets[classes] = self.node(MASK_EQUAL, next(iter(classes)), 0)
             else:
                 parts = [known for known in self._sets if known < classes]
-                best = max(parts, key=lambda known: (len(known), sorted(known)), default=frozenset([min(classes)]))
+                best = max(parts, key=lambda known: (len(known), sorted(known)))
                 rest = classes - best
                 self._sets[classes] = self.node(MASK_OR, self.members(best), self.members(rest))
         return self._sets[classes]
@@ -198,13 +215,14 @@ class _Program:
                 last_use[operand] = max(last_use[operand], number)
         for number in outputs:
             last_use[number] = len(self.nodes)
-        mask_of: dict[int, int] = {}
-        free: list[int] = []
-        n_masks = 0
+        n_masks = self.n_classes
+        mask_of = {c: c for c in range(self.n_classes)}
+        free = [c for c in range(self.n_classes) if c not in needed]
         rows = []
         for number in order:
             operation, a, b = self.nodes[number]
-            operands = self._operands(number)
+            if operation == _CLASS:
+                continue
             # The result may not take an operand's place: shifts read neighbouring words.
             if free:
                 mask = free.pop()
@@ -212,19 +230,15 @@ class _Program:
                 mask = n_masks
                 n_masks += 1
             mask_of[number] = mask
-            if operation == MASK_EQUAL:
-                rows.append((operation, mask, a, 0))
-            else:
-                second = mask_of[b] if operation in (MASK_OR, MASK_AND, MASK_AND_NOT) else b
-                rows.append((operation, mask, mask_of[a], second))
-            free.extend(mask_of[operand] for operand in set(operands) if last_use[operand] == number)
+            rows.append((operation, mask, mask_of[a], mask_of[b] if operation in (MASK_OR, MASK_AND) else b))
+            free.extend(mask_of[operand] for operand in set(self._operands(number)) if last_use[operand] == number)
         return np.array(rows, np.int32).ravel(), [mask_of[number] for number in outputs], n_masks
 
     def _operands(self, number: int) -> list[int]:
         operation, a, b = self.nodes[number]
-        if operation == MASK_EQUAL:
+        if operation == _CLASS:
             return []
-        return [a, b] if operation in (MASK_OR, MASK_AND, MASK_AND_NOT) else [a]
+        return [a, b] if operation in (MASK_OR, MASK_AND) else [a]
 
 
 def _dense(automaton: SplitAutomaton) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:

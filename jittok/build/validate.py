@@ -12,9 +12,7 @@ from jittok.errors import FormatError
 from jittok.tables import (
     MASK_AHEAD,
     MASK_AND,
-    MASK_AND_NOT,
     MASK_BACK,
-    MASK_EQUAL,
     MASK_OR,
     MERGE_BYTE_FALLBACK,
     MERGE_DIRECT,
@@ -23,6 +21,7 @@ from jittok.tables import (
     MERGE_UNIT,
     MERGE_UNKNOWN,
     MERGE_VARIANTS,
+    SPLIT_NUMBERS,
     MergeTables,
     SplitTables,
     VocabularyTables,
@@ -76,12 +75,12 @@ def check_split(tables: SplitTables, where: str) -> None:
     check.arrays(
         tables,
         {
-            "page_of": np.uint16, "class_of": np.uint8, "transitions": np.uint32, "program": np.int32,
-            "numbers": np.int64,
+            "page_of": np.uint16, "class_of": np.uint8, "transitions": np.uint32, "byte_class": np.uint8,
+            "ranges": np.uint8, "program": np.int32, "numbers": np.int64,
         },
     )  # fmt: skip
-    check(len(tables.numbers) == 5, "numbers", "five values")
-    start, end_class, decided, undecided, n_masks = (int(n) for n in tables.numbers)
+    check(len(tables.numbers) == SPLIT_NUMBERS, "numbers", f"{SPLIT_NUMBERS} values")
+    start, end_class, decided, undecided, n_masks, others = (int(n) for n in tables.numbers)
     n_pages, rest = divmod(len(tables.class_of), 128)
     check(len(tables.page_of) == _PAGES and tables.page_of[0] == 0, "page_of", f"{_PAGES} pages, the first of them 0")
     check(rest == 0 and n_pages > 0, "class_of", "whole pages")
@@ -95,15 +94,18 @@ def check_split(tables: SplitTables, where: str) -> None:
     check.below(following, len(tables.transitions), "transitions")
     check((following.reshape(-1, row)[:, end_class] == 0).all(), "transitions", "no way on after the end of the text")
     check(start % row == 0 and 0 < start < len(tables.transitions), "numbers", "a start state")
-    check(0 < n_masks <= _MOST_MASKS, "numbers", f"up to {_MOST_MASKS} masks")
+    check(end_class < n_masks <= _MOST_MASKS, "numbers", f"a mask for each class, and up to {_MOST_MASKS}")
+    check(0 <= others <= end_class, "numbers", "a class")
+    check(len(tables.byte_class) == 256, "byte_class", "256 values")
+    check.below(tables.byte_class, end_class + 1, "byte_class")
+    check(len(tables.ranges) % 3 == 0, "ranges", "rows of three values")
     check(0 <= decided < n_masks and 0 <= undecided < n_masks, "numbers", "masks that there are")
     check(len(tables.program) % 4 == 0, "program", "rows of four values")
     operation, result, first, second = tables.program.reshape(-1, 4).T
     check.below(operation, MASK_AHEAD + 1, "program")
     check.below(result, n_masks, "program")
-    check.below(first[operation != MASK_EQUAL], n_masks, "program")
-    check.below(first[operation == MASK_EQUAL], 256, "program")
-    check.below(second[(operation == MASK_OR) | (operation == MASK_AND) | (operation == MASK_AND_NOT)], n_masks, "program")
+    check.below(first, n_masks, "program")
+    check.below(second[(operation == MASK_OR) | (operation == MASK_AND)], n_masks, "program")
     back = second[operation == MASK_BACK]
     check(len(back) == 0 or (back.min() >= 1 and back.max() <= 3), "program", "shifts by 1 to 3 places")
 

@@ -23,36 +23,37 @@ if JIT_DISABLED:
         array[int(index)] = int(pair) & 0xFFFFFFFF
         array[int(index) + 1] = int(pair) >> 32
 
-    def or8(words: Any, result: int, a: int, b: int) -> None:
-        """Eight words from `result` become those from `a` or those from `b`."""
-        words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] | words[int(b) : int(b) + 8]
+    def or_masks(words: Any, result: int, a: int, b: int) -> None:
+        """The 32 words from `result` become those from `a` or those from `b`."""
+        words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] | words[int(b) : int(b) + 32]
 
-    def and8(words: Any, result: int, a: int, b: int) -> None:
-        """Eight words from `result` become those from `a` and those from `b`."""
-        words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] & words[int(b) : int(b) + 8]
+    def and_masks(words: Any, result: int, a: int, b: int) -> None:
+        """The 32 words from `result` become those from `a` and those from `b`."""
+        words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] & words[int(b) : int(b) + 32]
 
-    def and_not8(words: Any, result: int, a: int, b: int) -> None:
-        """Eight words from `result` become those from `a` without those from `b`."""
-        words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] & ~words[int(b) : int(b) + 8]
+    def not_mask(words: Any, result: int, a: int) -> None:
+        """The 32 words from `result` become the complement of those from `a`."""
+        words[int(result) : int(result) + 32] = ~words[int(a) : int(a) + 32]
 
-    def not8(words: Any, result: int, a: int) -> None:
-        """Eight words from `result` become the complement of those from `a`."""
-        words[int(result) : int(result) + 8] = ~words[int(a) : int(a) + 8]
+    def mask_back(words: Any, result: int, a: int, places: int) -> None:
+        """The 32 words from `result` become those from `a` moved up by `places` bits; the word before is read."""
+        low = words[int(a) - 1 : int(a) + 31] >> np.uint64(64 - int(places))
+        words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] << np.uint64(places) | low
 
-    def back8(words: Any, result: int, a: int, places: int) -> None:
-        """Eight words from `result` become those from `a` moved up by `places` bits; the word before is read."""
-        low = words[int(a) - 1 : int(a) + 7] >> np.uint64(64 - int(places))
-        words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] << np.uint64(places) | low
-
-    def ahead8(words: Any, result: int, a: int) -> None:
-        """Eight words from `result` become those from `a` moved down by one bit; the word after is read."""
-        high = words[int(a) + 1 : int(a) + 9] << np.uint64(63)
-        words[int(result) : int(result) + 8] = words[int(a) : int(a) + 8] >> np.uint64(1) | high
+    def mask_ahead(words: Any, result: int, a: int) -> None:
+        """The 32 words from `result` become those from `a` moved down by one bit; the word after is read."""
+        high = words[int(a) + 1 : int(a) + 33] << np.uint64(63)
+        words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] >> np.uint64(1) | high
 
     def equal_bits(array: Any, index: int, value: int) -> np.uint64:
         """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
         block = array[int(index) : int(index) + 64] == value
         return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
+
+    def range_bits(array: Any, index: int, low: int, span: int) -> np.uint64:
+        """Which of the 64 bytes from `index` are at least `low` and less than ``low + span``, as a 64-bit mask."""
+        block = array[int(index) : int(index) + 64].astype(np.int64) - int(low)
+        return np.uint64(sum(1 << i for i, b in enumerate(block) if 0 <= b < int(span)))
 
     def trailing_zeros(value: np.uint64) -> int:
         """Number of zero bits below the lowest set bit; 64 for 0."""
@@ -111,24 +112,24 @@ else:
 
         return types.void(array, types.int64, types.uint64), code
 
-    _W8 = ir.VectorType(_I64, 8)
+    _W32 = ir.VectorType(_I64, 32)
 
-    def _words8(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    def _mask_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
         data = context.make_array(array_type)(context, builder, array).data
-        return builder.bitcast(builder.gep(data, [index]), _W8.as_pointer())
+        return builder.bitcast(builder.gep(data, [index]), _W32.as_pointer())
 
-    def _load8(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-        value = builder.load(_words8(context, builder, array_type, array, index))
+    def _load_mask(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+        value = builder.load(_mask_pointer(context, builder, array_type, array, index))
         value.align = 8
         return value
 
-    def _binary8(name: str, doc: str, operation: Any) -> Any:
+    def _binary(name: str, doc: str, operation: Any) -> Any:
         def typed(typing_context: Any, words: Any, result: Any, a: Any, b: Any) -> Any:
             def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 array_type = signature.args[0]
-                left = _load8(context, builder, array_type, arguments[0], arguments[2])
-                right = _load8(context, builder, array_type, arguments[0], arguments[3])
-                pointer = _words8(context, builder, array_type, arguments[0], arguments[1])
+                left = _load_mask(context, builder, array_type, arguments[0], arguments[2])
+                right = _load_mask(context, builder, array_type, arguments[0], arguments[3])
+                pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
                 builder.store(operation(builder, left, right), pointer).align = 8
                 return context.get_dummy_value()
 
@@ -138,60 +139,56 @@ else:
         typed.__doc__ = doc
         return intrinsic(typed)
 
-    or8 = _binary8("or8", "Eight words become those from `a` or those from `b`.", lambda b, x, y: b.or_(x, y))
-    and8 = _binary8("and8", "Eight words become those from `a` and those from `b`.", lambda b, x, y: b.and_(x, y))
-    and_not8 = _binary8(
-        "and_not8", "Eight words become those from `a` without those from `b`.", lambda b, x, y: b.and_(x, b.not_(y))
-    )
-
-    def _splat8(value: int) -> Any:
-        return ir.Constant(_W8, [value] * 8)
+    or_masks = _binary("or_masks", "The 32 words become those from `a` or those from `b`.", lambda b, x, y: b.or_(x, y))
+    and_masks = _binary("and_masks", "The 32 words become those from `a` and those from `b`.", lambda b, x, y: b.and_(x, y))
+    def _splat_words(value: int) -> Any:
+        return ir.Constant(_W32, [value] * 32)
 
     @intrinsic
-    def not8(typing_context: Any, words: Any, result: Any, a: Any) -> Any:
-        """Eight words from `result` become the complement of those from `a`."""
+    def not_mask(typing_context: Any, words: Any, result: Any, a: Any) -> Any:
+        """The 32 words from `result` become the complement of those from `a`."""
 
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array_type = signature.args[0]
-            value = _load8(context, builder, array_type, arguments[0], arguments[2])
-            pointer = _words8(context, builder, array_type, arguments[0], arguments[1])
+            value = _load_mask(context, builder, array_type, arguments[0], arguments[2])
+            pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
             builder.store(builder.not_(value), pointer).align = 8
             return context.get_dummy_value()
 
         return types.void(words, types.int64, types.int64), code
 
     @intrinsic
-    def back8(typing_context: Any, words: Any, result: Any, a: Any, places: Any) -> Any:
-        """Eight words from `result` become those from `a` moved up by `places` bits; the word before is read."""
+    def mask_back(typing_context: Any, words: Any, result: Any, a: Any, places: Any) -> Any:
+        """The 32 words from `result` become those from `a` moved up by `places` bits; the word before is read."""
 
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array_type = signature.args[0]
-            value = _load8(context, builder, array_type, arguments[0], arguments[2])
+            value = _load_mask(context, builder, array_type, arguments[0], arguments[2])
             before = builder.sub(arguments[2], ir.Constant(_I64, 1))
-            low = _load8(context, builder, array_type, arguments[0], before)
-            undefined = ir.Constant(_W8, ir.Undefined)
-            zeros = ir.Constant(ir.VectorType(_I32, 8), [0] * 8)
+            low = _load_mask(context, builder, array_type, arguments[0], before)
+            undefined = ir.Constant(_W32, ir.Undefined)
+            zeros = ir.Constant(ir.VectorType(_I32, 32), [0] * 32)
             single = builder.insert_element(undefined, arguments[3], ir.Constant(_I32, 0))
-            places8 = builder.shuffle_vector(single, undefined, zeros)
-            rest = builder.sub(_splat8(64), places8)
-            moved = builder.or_(builder.shl(value, places8), builder.lshr(low, rest))
-            pointer = _words8(context, builder, array_type, arguments[0], arguments[1])
+            places32 = builder.shuffle_vector(single, undefined, zeros)
+            rest = builder.sub(_splat_words(64), places32)
+            moved = builder.or_(builder.shl(value, places32), builder.lshr(low, rest))
+            pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
             builder.store(moved, pointer).align = 8
             return context.get_dummy_value()
 
         return types.void(words, types.int64, types.int64, types.int64), code
 
     @intrinsic
-    def ahead8(typing_context: Any, words: Any, result: Any, a: Any) -> Any:
-        """Eight words from `result` become those from `a` moved down by one bit; the word after is read."""
+    def mask_ahead(typing_context: Any, words: Any, result: Any, a: Any) -> Any:
+        """The 32 words from `result` become those from `a` moved down by one bit; the word after is read."""
 
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array_type = signature.args[0]
-            value = _load8(context, builder, array_type, arguments[0], arguments[2])
+            value = _load_mask(context, builder, array_type, arguments[0], arguments[2])
             after = builder.add(arguments[2], ir.Constant(_I64, 1))
-            high = _load8(context, builder, array_type, arguments[0], after)
-            moved = builder.or_(builder.lshr(value, _splat8(1)), builder.shl(high, _splat8(63)))
-            pointer = _words8(context, builder, array_type, arguments[0], arguments[1])
+            high = _load_mask(context, builder, array_type, arguments[0], after)
+            moved = builder.or_(builder.lshr(value, _splat_words(1)), builder.shl(high, _splat_words(63)))
+            pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
             builder.store(moved, pointer).align = 8
             return context.get_dummy_value()
 
@@ -214,6 +211,20 @@ else:
             return builder.bitcast(builder.icmp_unsigned("==", block, value), _I64)
 
         return types.uint64(array, types.int64, types.int64), code
+
+    @intrinsic
+    def range_bits(typing_context: Any, array: Any, index: Any, low: Any, span: Any) -> Any:
+        """Which of the 64 bytes from `index` are at least `low` and less than ``low + span``, as a 64-bit mask."""
+
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+            block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+            block.align = 1
+            lowest = _splat(builder, builder.trunc(arguments[2], _I8))
+            size = _splat(builder, builder.trunc(arguments[3], _I8))
+            return builder.bitcast(builder.icmp_unsigned("<", builder.sub(block, lowest), size), _I64)
+
+        return types.uint64(array, types.int64, types.int64, types.int64), code
 
     @intrinsic
     def trailing_zeros(typing_context: Any, value: Any) -> Any:

@@ -1,8 +1,8 @@
 """Cut text into pre-tokens, a chunk of up to 1,920 codepoints at a time.
 
 A chunk holds pieces of segments one after another, each complete segment followed by one *edge* entry, which
-stands for the end of one text and the beginning of the next. Entries are codepoints or edges; where the chunk
-is ASCII, entry numbers are text offsets too. A boundary found is a true one whatever came before it, so the
+stands for the end of one text and the beginning of the next. Entries are codepoints or edges. They have *places*
+from LEAD on, and masks have a bit for each place; where the chunk is ASCII, places are text offsets too. A boundary found is a true one whatever came before it, so the
 next chunk may begin at the last boundary of this one as if a text began there.
 """
 
@@ -13,26 +13,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import helper, kernel
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import (
-    ahead8,
-    and8,
-    and_not8,
-    back8,
+    mask_ahead,
+    and_masks,
+    mask_back,
     count_bits,
-    equal_bits,
     highest_bit,
     load64,
-    not8,
-    or8,
+    not_mask,
+    or_masks,
+    range_bits,
     trailing_zeros,
 )
-from jittok.tables import MASK_AHEAD, MASK_AND, MASK_AND_NOT, MASK_BACK, MASK_EQUAL, MASK_OR
+from jittok.memory import aligned_zeros
+from jittok.tables import DECIDED, END_CLASS, MASK_AHEAD, MASK_AND, MASK_BACK, MASK_OR, OTHERS, START, UNDECIDED
 
 #: Entries in a chunk, at most: with 64 edges before and at least one after, they fill masks of 2,048 bits.
 CHUNK = 1920
-#: Edges before the first entry, so that masks can look back.
+#: Places before the first entry: edges, so that masks can look back.
 LEAD = 64
+#: The byte that stands for an edge in the text: no UTF-8 has it.
+EDGE_BYTE = 0xFF
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
 #: A mask's first word, and the words from one mask to the next: 32 with bits and 8 of nothing, for shifts to read.
@@ -42,12 +44,12 @@ MASK_STRIDE = 40
 #: Positions in ``Chunk.state``.
 SEGMENT = 0  # the segment that the next chunk begins in
 POSITION = 1  # the byte of data where it begins
-ENTRIES = 2  # entries of the chunk
+STOP = 2  # the place after the last entry
 PIECES = 3
 COMPLETE = 4  # 1 if the last piece ends its segment
-ASCII = 5  # 1 if entry numbers are text offsets
+ASCII = 5  # 1 if places are text offsets
 WORDS = 6  # complete pre-tokens, edges included
-LAST_PIECE_FIRST = 7  # first entry of the last piece
+LAST_PIECE_FIRST = 7  # first place of the last piece
 STATE_SIZE = 16
 
 
@@ -55,25 +57,27 @@ class Chunk(NamedTuple):
     """Scratch arrays of one worker for splitting."""
 
     state: NDArray[np.int64]
-    text: NDArray[np.uint8]  # [4 * CHUNK + 80] the chunk's bytes, 0 for an edge
-    classes: NDArray[np.uint8]  # [2048] class of each entry, after LEAD edges
+    text: NDArray[np.uint8]  # [4 * CHUNK + 256] LEAD edges, then the chunk's bytes and edges
+    classes: NDArray[np.uint8]  # [2048] class of the entry at each place, unless ASCII
     masks: NDArray[np.uint64]  # [MASK_BASE + n_masks * MASK_STRIDE]
-    offset: NDArray[np.int32]  # [CHUNK + 80] text offset of each entry, unless ASCII
+    offset: NDArray[np.int32]  # [2048 + 80] text offset of the entry at each place, unless ASCII
     word: NDArray[np.int32]  # [CHUNK + 80] text offset where each pre-token begins, and the end of the last
     piece_segment: NDArray[np.int64]  # [CHUNK]
     piece_end_word: NDArray[np.int32]  # [CHUNK] number of the word that is the piece's edge, or WORDS
-    piece_edge: NDArray[np.int32]  # [CHUNK] entry number of the piece's edge
+    piece_edge: NDArray[np.int32]  # [CHUNK] place of the piece's edge
     piece_shift: NDArray[np.int64]  # [CHUNK] data position minus text offset
 
 
 def new_chunk(n_masks: int) -> Chunk:
     """Allocate scratch arrays for a mask program with so many masks."""
+    text = aligned_zeros(4 * CHUNK + 256, np.uint8)
+    text[:] = EDGE_BYTE
     return Chunk(
         state=np.zeros(STATE_SIZE, np.int64),
-        text=np.zeros(4 * CHUNK + 80, np.uint8),
-        classes=np.zeros(2048, np.uint8),
-        masks=np.zeros(MASK_BASE + max(n_masks, 2) * MASK_STRIDE, np.uint64),
-        offset=np.zeros(CHUNK + 80, np.int32),
+        text=text,
+        classes=aligned_zeros(2048, np.uint8),
+        masks=aligned_zeros(MASK_BASE + n_masks * MASK_STRIDE, np.uint64),
+        offset=np.zeros(2048 + 80, np.int32),
         word=np.zeros(CHUNK + 80, np.int32),
         piece_segment=np.zeros(CHUNK, np.int64),
         piece_end_word=np.zeros(CHUNK, np.int32),
@@ -99,7 +103,7 @@ def decode_codepoint(data: Any, at: int) -> int:
 
 @helper
 def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: Any) -> int:
-    """Fill the chunk from SEGMENT and POSITION on with segments before `last`; returns the number of entries.
+    """Fill the chunk from SEGMENT and POSITION on with segments before `last`; returns the place after its last entry.
 
     Linear in the bytes taken. Afterwards SEGMENT and POSITION say where the last piece ends (or the next segment
     begins, if that piece is complete).
@@ -109,19 +113,17 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
     offset = chunk.offset
     state = chunk.state
     class_of = split.class_of
-    edge = np.uint8(split.numbers[1])
+    end_class = np.uint8(split.numbers[END_CLASS])
     segment = state[SEGMENT]
     at = state[POSITION]
-    n = np.int64(0)
-    size = np.int64(0)
+    n = np.int64(LEAD)
+    size = np.int64(LEAD)
     pieces = 0
     is_ascii = True
     complete = True
-    for i in range(LEAD):
-        classes[np.uint64(i)] = edge
-    while segment < last and n < CHUNK - 1:
+    while segment < last and n < LEAD + CHUNK - 1:
         end = ends[segment]
-        room = CHUNK - 1 - n
+        room = LEAD + CHUNK - 1 - n
         if pieces > 0 and room < WORTH_STARTING and end - at > room:
             break
         begin = at
@@ -135,24 +137,21 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
             byte = data[np.uint64(at + i)]
             text[np.uint64(size + i)] = byte
             seen |= np.int64(byte)
-        if seen < 0x80:
-            for i in range(take):
-                classes[np.uint64(LEAD + n + i)] = class_of[np.uint64(text[np.uint64(size + i)])]
-            if not is_ascii:
-                for i in range(take):
-                    offset[np.uint64(n + i)] = size + i
+        if seen < 0x80 and is_ascii:
             n += take
             at += take
         else:
             if is_ascii:
+                # From here on the chunk has classes and offsets; what is loaded already is given them.
                 is_ascii = False
-                for i in range(n):
-                    offset[i] = i
+                for i in range(LEAD, n):
+                    offset[np.uint64(i)] = i
+                    classes[np.uint64(i)] = split.byte_class[np.uint64(text[np.uint64(i)])]
             shift = size - at
             while at < end and room > 0:
                 if room >= 8 and at + 8 <= end and (load64(data, at) & np.uint64(0x8080808080808080)) == 0:
                     for i in range(8):
-                        classes[np.uint64(LEAD + n + i)] = class_of[np.uint64(data[np.uint64(at + i)])]
+                        classes[np.uint64(n + i)] = class_of[np.uint64(data[np.uint64(at + i)])]
                         offset[np.uint64(n + i)] = at + shift + i
                     n += 8
                     at += 8
@@ -161,7 +160,7 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
                 coded = decode_codepoint(data, at)
                 codepoint = coded >> 3
                 page = np.int64(split.page_of[np.uint64(codepoint >> 7)])
-                classes[np.uint64(LEAD + n)] = class_of[np.uint64(page << 7 | (codepoint & 127))]
+                classes[np.uint64(n)] = class_of[np.uint64(page << 7 | (codepoint & 127))]
                 offset[np.uint64(n)] = at + shift
                 n += 1
                 at += coded & 7
@@ -171,9 +170,9 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         size += at - begin
         complete = at == end
         if complete:
-            classes[LEAD + n] = edge
+            classes[n] = end_class
             offset[n] = size
-            text[size] = 0
+            text[size] = EDGE_BYTE
             chunk.piece_edge[pieces] = n
             n += 1
             size += 1
@@ -184,91 +183,135 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         if not complete:
             break
     offset[n] = size
-    # Edges up to the end of the last group of eight words, and at least one.
-    for i in range(LEAD + n, (LEAD + n + 512) & ~511):
-        classes[np.uint64(i)] = edge
+    # Edges up to the end of the word after the last entry.
+    if is_ascii:
+        for i in range(n, (n + 128) & ~63):
+            text[np.uint64(i)] = EDGE_BYTE
+    else:
+        for i in range(LEAD):
+            classes[np.uint64(i)] = end_class
+        for i in range(n, (n + 128) & ~63):
+            classes[np.uint64(i)] = end_class
     state[SEGMENT] = segment
     state[POSITION] = at
-    state[ENTRIES] = n
+    state[STOP] = n
     state[PIECES] = pieces
     state[COMPLETE] = 1 if complete else 0
     state[ASCII] = 1 if is_ascii else 0
     return n
 
 
+@inlined
+def class_at(split: Any, chunk: Any, place: int) -> int:
+    """Class of the entry at a place."""
+    if chunk.state[ASCII]:
+        return np.int64(split.byte_class[chunk.text[place]])
+    return np.int64(chunk.classes[place])
+
+
 @helper
-def match_end(split: Any, classes: Any, first: int, n: int, complete: int) -> int:
-    """End of the match that begins at entry `first`; `first` if there is none, -1 if the chunk ends too soon."""
+def match_end(split: Any, chunk: Any, first: int) -> int:
+    """End of the match that begins at place `first`; `first` if there is none, -1 if the chunk ends too soon."""
     transitions = split.transitions
-    state = split.numbers[0]
+    state = split.numbers[START]
+    stop = chunk.state[STOP]
     end = first
     at = first
-    while at < n:
-        entry = np.int64(transitions[state + np.int64(classes[LEAD + at])])
+    while at < stop:
+        entry = np.int64(transitions[state + class_at(split, chunk, at)])
         if entry & 1:
             end = at
         state = entry >> 1
         if state == 0:
             return end
         at += 1
-    return end if complete else -1
+    return end if chunk.state[COMPLETE] else -1
 
 
 @helper
-def next_boundary(split: Any, classes: Any, first: int, n: int, complete: int) -> int:
-    """The boundary after the one at entry `first`, by the automaton; -1 if the chunk ends too soon.
+def next_boundary(split: Any, chunk: Any, first: int) -> int:
+    """The boundary after the one at place `first`, by the automaton; -1 if the chunk ends too soon.
 
     Codepoints that no match covers make one pre-token, up to the next match or the edge.
     """
-    end = match_end(split, classes, first, n, complete)
+    end = match_end(split, chunk, first)
     if end != first:
         return end
     at = first + 1
-    while at < n:
-        if np.int64(classes[LEAD + at]) == split.numbers[1]:
+    while at < chunk.state[STOP]:
+        if class_at(split, chunk, at) == split.numbers[END_CLASS]:
             return at
-        end = match_end(split, classes, at, n, complete)
+        end = match_end(split, chunk, at)
         if end < 0:
             return -1
         if end != at:
             return at
         at += 1
-    return at if complete else -1
+    return at if chunk.state[COMPLETE] else -1
 
 
 @helper
-def run_program(program: Any, classes: Any, masks: Any, groups: int) -> int:
-    """Run a mask program over `groups` times 512 places. Cost: a few vector instructions for each operation and group."""
-    words = groups << 3
+def run_program(split: Any, chunk: Any, words: int) -> int:
+    """Run the mask program over the places of the chunk; `words` of each mask matter.
+
+    The masks of the classes come first: from ranges of bytes where the chunk is ASCII, else from the classes of its
+    entries. Then each operation costs a few vector instructions, on whole masks.
+    """
+    masks = chunk.masks
+    program = split.program
+    n_classes = split.numbers[END_CLASS] + 1
+    if chunk.state[ASCII]:
+        ranges = split.ranges
+        others = split.numbers[OTHERS]
+        text = chunk.text
+        rest = MASK_BASE + others * MASK_STRIDE
+        for word in range(words):
+            masks[np.uint64(rest + word)] = np.uint64(0)
+        row = 0
+        for kind in range(n_classes):
+            if kind == others:
+                continue
+            result = MASK_BASE + kind * MASK_STRIDE
+            is_first = True
+            while row < ranges.size and ranges[row] == kind:
+                low = np.int64(ranges[row + 1])
+                span = np.int64(ranges[row + 2])
+                if is_first:
+                    for word in range(words):
+                        masks[np.uint64(result + word)] = range_bits(text, word << 6, low, span)
+                else:
+                    for word in range(words):
+                        masks[np.uint64(result + word)] |= range_bits(text, word << 6, low, span)
+                is_first = False
+                row += 3
+            if is_first:
+                for word in range(words):
+                    masks[np.uint64(result + word)] = np.uint64(0)
+            else:
+                or_masks(masks, rest, rest, result)
+        # One class is all that is in no other.
+        not_mask(masks, rest, rest)
+    else:
+        for kind in range(n_classes):
+            result = MASK_BASE + kind * MASK_STRIDE
+            for word in range(words):
+                masks[np.uint64(result + word)] = range_bits(chunk.classes, word << 6, kind, 1)
     for row in range(0, program.size, 4):
         operation = program[row]
         result = MASK_BASE + np.int64(program[row + 1]) * MASK_STRIDE
-        operand = np.int64(program[row + 2])
+        first = MASK_BASE + np.int64(program[row + 2]) * MASK_STRIDE
         other = np.int64(program[row + 3])
-        if operation == MASK_EQUAL:
-            for word in range(words):
-                masks[np.uint64(result + word)] = equal_bits(classes, word << 6, operand)
-            continue
-        first = MASK_BASE + operand * MASK_STRIDE
         second = MASK_BASE + other * MASK_STRIDE
         if operation == MASK_OR:
-            for group in range(0, words, 8):
-                or8(masks, result + group, first + group, second + group)
+            or_masks(masks, result, first, second)
         elif operation == MASK_AND:
-            for group in range(0, words, 8):
-                and8(masks, result + group, first + group, second + group)
+            and_masks(masks, result, first, second)
         elif operation == MASK_BACK:
-            for group in range(0, words, 8):
-                back8(masks, result + group, first + group, other)
+            mask_back(masks, result, first, other)
         elif operation == MASK_AHEAD:
-            for group in range(0, words, 8):
-                ahead8(masks, result + group, first + group)
-        elif operation == MASK_AND_NOT:
-            for group in range(0, words, 8):
-                and_not8(masks, result + group, first + group, second + group)
+            mask_ahead(masks, result, first)
         else:
-            for group in range(0, words, 8):
-                not8(masks, result + group, first + group)
+            not_mask(masks, result, first)
     return 0
 
 
@@ -276,20 +319,18 @@ def run_program(program: Any, classes: Any, masks: Any, groups: int) -> int:
 def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> int:
     """Run the automaton where the masks do not decide, and add the boundaries it finds.
 
-    Returns how many entries are settled: `limit`, or fewer if the chunk ends before the automaton knows.
+    Returns the place up to which all is settled: `limit`, or less if the chunk ends before the automaton knows.
     """
-    state = chunk.state
     masks = chunk.masks
-    n = state[ENTRIES]
     known = np.int64(-1)
     word = np.int64(1)
-    while word << 6 < LEAD + limit:
+    while word << 6 < limit:
         bits = masks[undecided + word]
         if bits == 0:
             word += 1
             continue
         masks[undecided + word] = bits & (bits - np.uint64(1))
-        at = (word << 6) + trailing_zeros(bits) - LEAD
+        at = (word << 6) + trailing_zeros(bits)
         if at >= limit:
             break
         if at <= known:
@@ -300,14 +341,14 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
         while below == 0:
             from_word -= 1
             below = masks[decided + from_word]
-        boundary = (from_word << 6) + highest_bit(below) - LEAD
+        boundary = (from_word << 6) + highest_bit(below)
         while boundary <= at:
-            following = next_boundary(split, chunk.classes, boundary, n, state[COMPLETE])
+            following = next_boundary(split, chunk, boundary)
             if following < 0:
                 # What follows `boundary` goes into the next chunk.
                 return boundary + 1
             boundary = following
-            masks[decided + ((LEAD + boundary) >> 6)] |= np.uint64(1) << np.uint64(boundary & 63)
+            masks[decided + (boundary >> 6)] |= np.uint64(1) << np.uint64(boundary & 63)
         known = boundary
     return limit
 
@@ -322,24 +363,24 @@ def split_chunk(split: Any, chunk: Any) -> int:
     state = chunk.state
     masks = chunk.masks
     word = chunk.word
-    n = state[ENTRIES]
+    stop = state[STOP]
     complete = state[COMPLETE]
-    decided = MASK_BASE + split.numbers[2] * MASK_STRIDE
-    undecided = MASK_BASE + split.numbers[3] * MASK_STRIDE
-    run_program(split.program, chunk.classes, masks, (LEAD + n + 512) >> 9)
+    decided = MASK_BASE + split.numbers[DECIDED] * MASK_STRIDE
+    undecided = MASK_BASE + split.numbers[UNDECIDED] * MASK_STRIDE
+    run_program(split, chunk, (stop + 127) >> 6)
     # The codepoint after the last entry is known only where a segment ends there.
-    limit = n if complete else n - 1
+    limit = stop if complete else stop - 1
     any_undecided = np.uint64(0)
-    for i in range(1, (LEAD + limit + 63) >> 6):
+    for i in range(1, (limit + 63) >> 6):
         any_undecided |= masks[np.uint64(undecided + i)]
     if any_undecided != 0:
         limit = settle(split, chunk, decided, undecided, limit)
-    # Positions of the boundaries, eight at a time: a word has one or two times eight in most text, so that this
-    # loop is predicted well. Places past the last boundary are overwritten.
+    # Places of the boundaries, eight at a time: a word has one or two times eight in most text, so that this
+    # loop is predicted well. What is written past the last boundary is overwritten.
     k = np.int64(0)
-    for i in range(1, (LEAD + limit + 63) >> 6):
+    for i in range(1, (limit + 63) >> 6):
         bits = masks[np.uint64(decided + i)]
-        base = (i << 6) - LEAD
+        base = i << 6
         if limit - base < 64:
             bits &= (np.uint64(1) << np.uint64(limit - base)) - np.uint64(1)
         total = count_bits(bits)
@@ -350,11 +391,11 @@ def split_chunk(split: Any, chunk: Any) -> int:
                 bits &= bits - np.uint64(1)
             filled += 8
         k += total
+    # Which word is each piece's edge: edges are words of one entry.
     piece = np.int64(0)
     pieces = state[PIECES]
     edges = pieces if complete else pieces - 1
     at = np.int64(0)
-    # Which word is each piece's edge: edges are words of one entry.
     while piece < edges:
         edge = chunk.piece_edge[piece]
         low = at
@@ -369,7 +410,7 @@ def split_chunk(split: Any, chunk: Any) -> int:
         at = low
         piece += 1
     if complete:
-        word[k] = n
+        word[k] = stop
         words = k
     else:
         words = k - 1
@@ -389,8 +430,8 @@ def split_chunk(split: Any, chunk: Any) -> int:
 def match_in_text(split: Any, data: Any, first: int, end: int) -> int:
     """End of the match that begins at byte `first` of a segment that ends at byte `end`; `first` if there is none."""
     transitions = split.transitions
-    end_class = split.numbers[1]
-    state = split.numbers[0]
+    end_class = split.numbers[END_CLASS]
+    state = split.numbers[START]
     match = first
     at = first
     while state != 0:

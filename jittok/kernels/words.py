@@ -50,7 +50,7 @@ FACTOR_MIX = np.uint64(0xD6E8FEB86659FD93)
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 #: Most bytes that one chunk can add to the arena, or to the kept bytes of long words.
-CHUNK_BYTES = 4 * CHUNK + 80
+CHUNK_BYTES = 4 * CHUNK + 256
 
 #: Positions in ``WordCache.counters``.
 USED = 0
