@@ -1,8 +1,13 @@
-"""Settings for all tests."""
+"""Settings of all tests."""
 
 from __future__ import annotations
 
 import os
+
+# Every kernel is compiled at its first call, and what hinders a code file is an error, not a reason for another
+# way. Tests of the start-up set these for themselves.
+os.environ.setdefault("JITTOK_BACKGROUND", "0")
+os.environ.setdefault("JITTOK_DEBUG", "1")
 
 
 def pytest_configure(config):

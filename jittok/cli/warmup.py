@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,8 +20,9 @@ def add(commands: Any) -> None:
         "warmup",
         help="compile the kernels and keep them on disk",
         description=(
-            "Compile the kernels and leave them in the folder that later processes read: JITTOK_CACHE_DIR,"
-            " else NUMBA_CACHE_DIR/jittok, else the user's cache folder."
+            "Compile the kernels and leave them in the cache that later processes read: JITTOK_CACHE_DIR, else"
+            " NUMBA_CACHE_DIR/jittok, else the user's cache folder. Code files are for a level of the CPU"
+            " (x86-64-v3, say), so a cache in a container image serves every machine of that level."
         ),
     )
     parser.add_argument("family", nargs="?", choices=FAMILIES, help="only this family's kernels (default: all)")
@@ -30,8 +32,9 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile, and say how long it took."""
-    from jittok._jit import cache_folder
+    """Compile, and say how long it took and what is there now."""
+    os.environ["JITTOK_BACKGROUND"] = "0"  # compile here and now
+    from jittok import _jit
 
     if options.tokenizer:
         subjects: dict[str, Callable[[], Iterator[Any]]] = {
@@ -44,9 +47,13 @@ def run(options: argparse.Namespace) -> int:
         for tokenizer in tokenizers():
             exercise(tokenizer)
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
-    folder = cache_folder()
-    print("compiled kernels could not be kept" if folder is None else f"compiled kernels are in {folder}")
-    return 0 if folder is not None else 1
+    folder = None if _jit.JIT_DISABLED else _jit.cache_folder()
+    if folder is None:
+        print("nothing was kept on disk")
+        return 1
+    files = [file for file in folder.rglob("*") if file.suffix in (".code", ".nbc")]
+    print(f"{len(files)} compiled kernels, {sum(file.stat().st_size for file in files):,} bytes, in {folder}")
+    return 0
 
 
 def bpe_tokenizers() -> Iterator[Any]:
@@ -62,7 +69,8 @@ def bpe_tokenizers() -> Iterator[Any]:
     yield Tokenizer(spec.TokenizerSpec(model=spec.RankModel(ranks), added_tokens=many, reference="tiktoken"))
     vocab = {letter: number for number, letter in enumerate(["<unk>", "a", "b", "ab", "<end>"])}
     end = spec.TemplatePiece(0, None, (4,), ("<end>",))
-    template = spec.Template((spec.TemplatePiece(0, "A"), end), None)
+    first, second = spec.TemplatePiece(0, "A"), spec.TemplatePiece(1, "B")
+    template = spec.Template((first, end), (first, second, end))
     model = spec.BPEModel(vocab, (("a", "b"),), unk_token="<unk>", byte_fallback=True)
     yield Tokenizer(
         spec.TokenizerSpec(
@@ -92,6 +100,8 @@ def exercise(tokenizer: Any) -> None:
     """
     import numpy as np
 
+    from jittok.tokenizer import Tokenizer
+
     ascii_text = (
         "The quick brown fox's 12345 jumps.\n\n  def f(x):\treturn x + 1 <end> ABBA\n"
         + "antidisestablishmentarianism" * 20
@@ -100,7 +110,7 @@ def exercise(tokenizer: Any) -> None:
         "naïve café, Ελληνικά, русский текст, 中文分词、日本語 한국어 العربية 👩‍👩‍👧 e\u0301\n"
         + "длинноеслово" * 40
     )
-    texts = [ascii_text, other_text, ""]
+    texts = [ascii_text, other_text, "", "x" * 100_000]
     for text in texts:
         encoding = tokenizer.encode(text, special="parse")
         _ = encoding.spans
@@ -108,11 +118,15 @@ def exercise(tokenizer: Any) -> None:
         tokenizer.count(text, special="parse")
     for spans in (False, True):
         tokenizer.encode_batch(texts, spans=spans, special="parse")
+        tokenizer.encode_batch(texts, texts, spans=spans, special="parse")
+        tokenizer.encode_batch(texts, max_length=8, spans=spans, overflowing=True, special="parse")
     encoded = [text.encode() for text in texts]
+    tokenizer.encode_batch(encoded, special="parse")
     indptr = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=indptr[1:])
-    data = np.frombuffer(b"".join(encoded), np.uint8)
-    batch = tokenizer.encode_batch((data, indptr), special="parse")
-    tokenizer.count_batch((data, indptr), special="parse")
-    tokenizer.decode_batch(batch)
-    tokenizer.count_batch((np.frombuffer(encoded[1] * 100, np.uint8), np.array([0, 100 * len(encoded[1])])))
+    joined = b"".join(encoded)
+    for data in (np.frombuffer(joined, np.uint8), np.frombuffer(bytearray(joined), np.uint8)):
+        batch = tokenizer.encode_batch((data, indptr), special="parse")
+        tokenizer.count_batch((data, indptr), special="parse")
+        tokenizer.decode_batch(batch)
+    Tokenizer(tokenizer.spec)  # what builds tables
