@@ -34,8 +34,9 @@ LAYERS = [
     ["jittok.formats"],
     ["jittok.interop"],
     ["jittok.tokenizer"],
+    ["jittok"],
     ["jittok.cli"],
-    ["jittok", "jittok.__main__"],
+    ["jittok.__main__"],
 ]
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
 
