@@ -12,7 +12,7 @@ from jittok.errors import ArgumentError, UnsupportedError
 from jittok.kernels.merge import new_merge_lanes
 from jittok.kernels.split import CHUNK, POSITION, SEGMENT, new_chunk
 from jittok.kernels.words import DONE, WRITTEN, encode_segments, new_merge_scratch, new_word_cache
-from jittok.tables import MERGE_RANKED, MergeTables, SplitTables
+from jittok.tables import MERGE_RANKED, N_MASKS, MergeTables, SplitTables
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -118,7 +118,7 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
         text_view=_read_only(text),
         start_view=_read_only(ends[:1]),
         end_view=_read_only(ends[1:]),
-        chunk=new_chunk(int(tables.split.numbers[4])),
+        chunk=new_chunk(int(tables.split.numbers[N_MASKS])),
         cache=new_word_cache(cache_bits + 3, cache_bits, 1 << (cache_bits + 3), 1 << (cache_bits + 5)),
         scratch=new_merge_scratch(max(4 * capacity, 4 * CHUNK + 80)),
         lanes=new_merge_lanes(CHUNK),
