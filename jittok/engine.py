@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, SpecialTokenError
+from jittok.memory import large_copy
 from jittok.rewriting import Rewriter
 from jittok.tables import MERGE_RANKED, N_MASKS
 
@@ -28,9 +29,9 @@ SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 CHUNK_BYTES = 1 << 20
 #: A worker that has seen less text than this keeps a small cache, which costs nothing to make.
 SMALL_TEXT = 1 << 18
-#: Bits of the number of pre-tokens that a worker's cache has room for: small, and the least and most of a large one.
-SMALL_CACHE_BITS = 11
-LARGE_CACHE_BITS = (19, 20)
+#: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
+SMALL_CACHE_BITS = 13
+LARGEST_CACHE_BITS = 20
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -126,12 +127,12 @@ class Worker:
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.words import new_merge_scratch, new_word_cache
+        from jittok.kernels.words import SHORT_PLACES, new_merge_scratch, new_word_cache
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
-        self.lanes = new_merge_lanes(CHUNK)
-        self.cache = new_word_cache(SMALL_CACHE_BITS + 3, SMALL_CACHE_BITS, 1 << 14, 1 << 16)
+        self.lanes = new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES)
+        self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
 
@@ -144,9 +145,10 @@ class Engine:
         self._workers: deque[Worker] = deque()
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
-        largest = max(len(plan.merges.token_indptr), 1)
-        low, high = LARGE_CACHE_BITS
-        self._cache_bits = min(max((4 * largest).bit_length() - 1, low), high)
+        self._merges = plan.merges
+        #: A large cache begins with room for the vocabulary three times.
+        self._cache_bits = min((3 * int(plan.merges.reachable.sum())).bit_length(), LARGEST_CACHE_BITS)
+        self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
         self._special = {token.content for token in plan.added_tokens if token.special}
 
     def clear_cache(self) -> None:
@@ -436,8 +438,6 @@ class Engine:
         return parts._replace(data=new, start=start, end=end, codepoints=sources)
 
     def _acquire(self, n_bytes: int) -> Worker:
-        from jittok.kernels.words import new_word_cache
-
         try:
             worker = self._workers.pop()
         except IndexError:
@@ -445,9 +445,35 @@ class Engine:
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
-            bits = self._cache_bits
-            worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
+            self._enlarge(worker)
         return worker
+
+    def _enlarge(self, worker: Worker) -> None:
+        """Give a worker a larger cache with what it knows, or an emptied one if it is as large as may be."""
+        from jittok.kernels.words import SLOT_WORDS, fill_cache, new_word_cache
+
+        if self._merges is self.plan.merges and worker.bytes_seen >= SMALL_TEXT:
+            # Read at random for every new word: worth large pages once there is much text.
+            merges = self.plan.merges
+            self._merges = merges._replace(
+                pair_slots=large_copy(merges.pair_slots),
+                byte_pair=large_copy(merges.byte_pair),
+                symbol_token=large_copy(merges.symbol_token),
+            )
+        old = worker.cache
+        bits = (len(old.slots) // SLOT_WORDS).bit_length()
+        if worker.bytes_seen < SMALL_TEXT and bits <= SMALL_CACHE_BITS + 2:
+            worker.cache = new_word_cache(bits, bits - 2, 1 << (bits + 1), 1 << (bits + 3))
+        elif bits > LARGEST_CACHE_BITS:
+            nothing = new_word_cache(3, 3, 0, 0)
+            for array in old:
+                array[:] = 0
+            fill_cache(self.plan.merges, nothing, old)
+            return
+        else:
+            bits = max(bits, self._cache_bits)
+            worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
+        fill_cache(self.plan.merges, old, worker.cache)
 
     def _merge(self, parts: Parts, indptr: NDArray[np.int64], spans: bool, words: bool) -> EncodedTexts:
         """Cut text parts for the last time, merge, and put added tokens between."""
@@ -504,7 +530,7 @@ class Engine:
         keep: bool = True,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         from jittok.kernels.split import POSITION, SEGMENT
-        from jittok.kernels.words import MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
+        from jittok.kernels.words import MORE_CACHE, MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
 
         plan = self.plan
         n_bytes = int((end - start).sum())
@@ -531,7 +557,7 @@ class Engine:
         while True:
             status = encode_segments(
                 plan.last_split,
-                plan.merges,
+                self._merges,
                 data,
                 start,
                 end,
@@ -545,9 +571,12 @@ class Engine:
                 word,
                 length,
             )
-            if status != MORE_SCRATCH:
+            if status == MORE_SCRATCH:
+                worker.scratch = new_merge_scratch(int(state[NEEDED]))
+            elif status == MORE_CACHE:
+                self._enlarge(worker)
+            else:
                 break
-            worker.scratch = new_merge_scratch(int(state[NEEDED]))
         n = int(state[WRITTEN])
         ids = out[offset:n]
         if offset:

@@ -51,3 +51,11 @@ def zeros(size: int, dtype: Any) -> NDArray[Any]:
     data = np.frombuffer(area, np.uint8)
     begin = -data.ctypes.data % LARGE_PAGE
     return data[begin : begin + n_bytes].view(kind)
+
+
+def large_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only copy of an array in large pages, where :func:`zeros` gives them."""
+    copy = zeros(array.size, array.dtype)
+    copy[:] = array
+    copy.flags.writeable = False
+    return copy

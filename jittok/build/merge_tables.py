@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.build.junctions import crossed_junctions
 from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, SECOND_FACTOR, fill_slots, fill_two_choices, hash_key
 from jittok.errors import FormatError, UnsupportedError
 from jittok.spec import BPEModel, RankModel
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
+    MERGE_CUT,
     MERGE_DIRECT,
     MERGE_FUSE_UNKNOWN,
     MERGE_NUMBERS,
@@ -218,6 +220,9 @@ def _build(
         wanted = [i for i in range(size) if token_list[i] and not tables.reachable[i]]
         tables = tables._replace(direct_slots=_direct_slots(token_list, wanted))
         tables.numbers[MERGE_DIRECT] = len(wanted)
+        # A part must not be taken for a whole pre-token that is a token by itself.
+        if wanted:
+            tables.numbers[MERGE_CUT] = 0
     for array in tables:
         array.setflags(write=False)
     return tables
@@ -250,6 +255,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
     reachable[symbol_token] = 1
     numbers = general.numbers.copy()
     numbers[MERGE_RANKED] = 1
+    numbers[MERGE_CUT] = 1
     return general._replace(
         pair_slots=_pair_slots(left, right),
         byte_pair=byte_pair,
@@ -257,6 +263,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
         symbol_token=symbol_token,
         unit_slots=np.full(8, EMPTY, np.uint64),
         reachable=reachable,
+        crossed=crossed_junctions(general.token_bytes, general.token_indptr, reachable.astype(np.bool_)),
         numbers=numbers,
     )
 

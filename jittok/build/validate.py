@@ -145,6 +145,7 @@ def check_merges(tables: MergeTables, where: str) -> None:
         check(int((direct & np.uint64(0xFFFFFFFF)).max()) < n_tokens, "direct_slots", "ids of tokens")
     check(len(tables.fallback_symbol) == 256, "fallback_symbol", "256 values")
     check(int(tables.fallback_symbol.max()) < n_symbols, "fallback_symbol", "numbers of symbols")
+    check(len(tables.crossed) >= 1 and len(tables.crossed) & (len(tables.crossed) - 1) == 0, "crossed", "a power of two")
     numbers = [int(n) for n in tables.numbers]
     check(numbers[MERGE_RANKED] in (0, 1) and numbers[MERGE_UNIT] in (0, 1), "numbers", "flags of 0 or 1")
     check(-1 <= numbers[MERGE_UNKNOWN] < n_symbols, "numbers", "an unknown token")

@@ -28,8 +28,8 @@ NO_MERGE = (1 << 24) - 1
 SHORT_WORD = 48
 #: A symbol that no pair has.
 NO_SYMBOL = (1 << 20) - 1
-#: In ``merge_ranked``: places of a word, one more than the bytes of the longest.
-LANES = 16
+#: In ``merge_ranked``: most places of a word, which a bit mask of 64 has besides two sentinels.
+MOST_PLACES = 62
 #: A merge number and a place share one number.
 PLACE_BITS = 6
 PLACE_MASK = (1 << PLACE_BITS) - 1
@@ -50,18 +50,18 @@ HASH_SHIFT = np.uint64(32)
 class MergeLanes(NamedTuple):
     """Scratch for merging many short words at once."""
 
-    symbols: NDArray[np.int32]  # [words * (LANES + 2)]
-    packed: NDArray[np.int32]  # [words * LANES]
+    symbols: NDArray[np.int32]  # [places + 2 * words]
+    packed: NDArray[np.int32]  # [places]
     alive: NDArray[np.uint64]  # [words]
     active: NDArray[np.int32]  # [words]
     places: NDArray[np.int32]  # [words]
 
 
-def new_merge_lanes(n_words: int) -> MergeLanes:
-    """Allocate scratch for `n_words` words."""
+def new_merge_lanes(n_words: int, n_places: int) -> MergeLanes:
+    """Allocate scratch for `n_words` words with `n_places` places in all."""
     return MergeLanes(
-        symbols=np.zeros(n_words * (LANES + 2), np.int32),
-        packed=np.zeros(n_words * LANES, np.int32),
+        symbols=np.zeros(n_places + 2 * n_words, np.int32),
+        packed=np.zeros(n_places, np.int32),
         alive=np.zeros(n_words, np.uint64),
         active=np.zeros(n_words, np.int32),
         places=np.zeros(n_words, np.int32),
@@ -167,9 +167,18 @@ def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, len
 
 @helper
 def merge_ranked(
-    text: Any, first: Any, lengths: Any, n_words: int, byte_pair: Any, pair_slots: Any, tokens: Any, lanes: Any, ids: Any
+    text: Any,
+    first: Any,
+    lengths: Any,
+    n_words: int,
+    width: int,
+    byte_pair: Any,
+    pair_slots: Any,
+    tokens: Any,
+    lanes: Any,
+    ids: Any,
 ) -> int:
-    """Merge many words of at most LANES - 1 bytes by ranked tables, all of them a step at a time.
+    """Merge many words of fewer than `width` bytes by ranked tables, all of them a step at a time.
 
     A look-up misses the nearer caches, so each step first finds the next merge of every word and asks for the table
     lines that it needs, then looks up. Merged symbols are not moved: a bit mask says which places still hold one,
@@ -182,12 +191,14 @@ def merge_ranked(
         The words' bytes.
     first, lengths : int32[n_words]
         Where each word is.
+    width : int
+        Places for each word, from 16 to MOST_PLACES.
     byte_pair, pair_slots, tokens
         Of :class:`~jittok.tables.MergeTables`.
     lanes : MergeLanes
-        Scratch for so many words.
-    ids : int32[n_words * LANES]
-        Output: the token ids of word w from ``w * LANES`` on; ``lengths[w]`` becomes their number.
+        Scratch for so many words of so many places.
+    ids : int32[n_words * width]
+        Output: the token ids of word w from ``w * width`` on; ``lengths[w]`` becomes their number.
     """
     symbols = lanes.symbols
     packed = lanes.packed
@@ -198,9 +209,9 @@ def merge_ranked(
     for w in range(n_words):
         at = np.int64(first[w])
         n = np.int64(lengths[w])
-        base = w * LANES
-        row = w * (LANES + 2)
-        for i in range(LANES):
+        base = w * width
+        row = w * (width + 2)
+        for i in range(width):
             packed[np.uint64(base + i)] = NO_PACKED
         symbols[np.uint64(row)] = NO_SYMBOL
         byte = np.int64(text[np.uint64(at)])
@@ -218,10 +229,10 @@ def merge_ranked(
         kept = 0
         for q in range(n_active):
             w = np.int64(active[np.uint64(q)])
-            base = w * LANES
-            row = w * (LANES + 2)
+            base = w * width
+            row = w * (width + 2)
             least = np.int32(NO_PACKED)
-            for i in range(LANES):
+            for i in range(width):
                 value = packed[np.uint64(base + i)]
                 least = value if value < least else least
             if least >= NO_PACKED:
@@ -249,8 +260,8 @@ def merge_ranked(
             kept += 1
         for q in range(kept):
             w = np.int64(active[np.uint64(q)])
-            base = w * LANES
-            row = w * (LANES + 2)
+            base = w * width
+            row = w * (width + 2)
             at = np.int64(places[np.uint64(q)]) & 255
             before = np.int64(places[np.uint64(q)]) >> 8 & 255
             beyond = np.int64(places[np.uint64(q)]) >> 16
@@ -262,16 +273,16 @@ def merge_ranked(
             packed[np.uint64(base + before)] = left_number << PLACE_BITS | before
         n_active = kept
     for w in range(n_words):
-        row = w * (LANES + 2)
+        row = w * (width + 2)
         n = np.int64(lengths[w])
         bits = alive[w] & ((ONE << np.uint64(n + 1)) - np.uint64(2))
-        count = np.int64(w * LANES)
+        count = np.int64(w * width)
         while bits != 0:
             symbol = np.int64(symbols[np.uint64(row + trailing_zeros(bits))])
             ids[np.uint64(count)] = tokens[np.uint64(symbol)]
             bits &= bits - ONE
             count += 1
-        lengths[w] = count - w * LANES
+        lengths[w] = count - w * width
     return 0
 
 

@@ -3,7 +3,8 @@
 Each step is a loop of its own over arrays that stay in the first-level cache: make keys and ask for their cache
 lines, compare keys, resolve what was not found, write ids. A pre-token of at most 15 bytes is a key of 16 bytes (its
 bytes and its length) in an open-addressing table of 32-byte slots; longer ones go to a second table by a 64-bit
-hash, with their bytes kept to compare. A chunk never starts with a table more than half full, so a probe ends.
+hash, with their bytes kept to compare. A chunk never starts with a table that it could fill by more than half, so a
+probe ends.
 """
 
 from __future__ import annotations
@@ -14,24 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import load64, multiply, prefetch, store_pair
-from jittok.kernels.merge import LANES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.machine import load64, multiply, prefetch, store_pair, trailing_zeros
+from jittok.kernels.merge import MOST_PLACES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
+    ASCII,
     CHUNK,
     COMPLETE,
     PIECES,
     POSITION,
     SEGMENT,
     WORDS,
+    decode_codepoint,
     load_chunk,
     pre_token_end,
     split_chunk,
 )
 from jittok.memory import zeros
-from jittok.tables import MERGE_DIRECT, MERGE_RANKED
+from jittok.tables import MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
+#: Places in ``merge_ranked`` of a word that fits a key.
+SHORT_PLACES = 16
+#: New words that do not fit a key, merged together.
+LONG_AT_ONCE = 64
+#: Marks the first or last byte of a codepoint that a token holds a part of, where a codepoint could stand.
+PARTIAL = 1 << 21
 #: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
 BATCH = 128
 #: Words for each pre-token in ``MergeScratch.keys``.
@@ -57,7 +66,6 @@ USED = 0
 ARENA_USED = 1
 LONG_USED = 2
 KEPT_USED = 3
-RESETS = 4
 
 #: Positions in ``Chunk.state`` (continued from kernels.split).
 WRITTEN = 8  # ids written so far
@@ -67,6 +75,7 @@ WORD_NUMBER = 10  # number of the next pre-token inside its segment
 #: What ``encode_segments`` returns.
 DONE = 0
 MORE_SCRATCH = 1
+MORE_CACHE = 2
 
 
 class WordCache(NamedTuple):
@@ -92,7 +101,10 @@ class MergeScratch(NamedTuple):
     missed: NDArray[np.int32]  # [CHUNK + 80]
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
-    new_ids: NDArray[np.int32]  # [CHUNK * LANES]
+    new_ids: NDArray[np.int32]  # [CHUNK * SHORT_PLACES]
+    long_first: NDArray[np.int32]  # [LONG_AT_ONCE] the same of new words that do not fit a key
+    long_length: NDArray[np.int32]  # [LONG_AT_ONCE]
+    long_word: NDArray[np.int32]  # [LONG_AT_ONCE] their numbers in the chunk
     key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
 
 
@@ -120,7 +132,10 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         missed=np.zeros(CHUNK + 80, np.int32),
         new_first=np.zeros(CHUNK + 80, np.int32),
         new_length=np.zeros(CHUNK + 80, np.int32),
-        new_ids=np.zeros(CHUNK * LANES, np.int32),
+        new_ids=np.zeros(CHUNK * SHORT_PLACES, np.int32),
+        long_first=np.zeros(LONG_AT_ONCE, np.int32),
+        long_length=np.zeros(LONG_AT_ONCE, np.int32),
+        long_word=np.zeros(LONG_AT_ONCE, np.int32),
         key_masks=np.array(
             [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
         ).ravel(),
@@ -147,31 +162,41 @@ def hash_bytes(data: Any, first: int, n: int) -> np.uint64:
 
 
 @helper
+def find_direct(merges: Any, data: Any, first: int, end: int) -> int:
+    """The token that a word is as a whole although merging would not make it, -1 if it is none.
+
+    A hash tag finds the candidate, whose bytes are compared.
+    """
+    tag = hash_bytes(data, first, end - first)
+    mask = np.uint64(merges.direct_slots.size - 1)
+    at = (tag >> np.uint64(32)) & mask
+    while True:
+        slot = merges.direct_slots[at]
+        if slot == np.uint64(0xFFFFFFFFFFFFFFFF):
+            return -1
+        if slot >> np.uint64(32) == tag & np.uint64(0xFFFFFFFF):
+            token = np.int64(slot & np.uint64(0xFFFFFFFF))
+            begin = merges.token_indptr[token]
+            if merges.token_indptr[token + 1] - begin == end - first:
+                i = np.int64(0)
+                while i < end - first and merges.token_bytes[begin + i] == data[first + i]:
+                    i += 1
+                if i == end - first:
+                    return token
+        at = (at + ONE) & mask
+
+
+@helper
 def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> int:
     """Token ids of one word, left in ``scratch.symbols`` with their byte lengths; returns their number."""
     symbols = scratch.symbols
     lengths = scratch.lengths
     if merges.numbers[MERGE_DIRECT] > 0:
-        # Words that are a token as a whole although merging would not make it; a hash tag finds the candidate.
-        tag = hash_bytes(data, first, end - first)
-        mask = np.uint64(merges.direct_slots.size - 1)
-        at = (tag >> np.uint64(32)) & mask
-        while True:
-            slot = merges.direct_slots[at]
-            if slot == np.uint64(0xFFFFFFFFFFFFFFFF):
-                break
-            if slot >> np.uint64(32) == tag & np.uint64(0xFFFFFFFF):
-                token = np.int64(slot & np.uint64(0xFFFFFFFF))
-                begin = merges.token_indptr[token]
-                if merges.token_indptr[token + 1] - begin == end - first:
-                    i = np.int64(0)
-                    while i < end - first and merges.token_bytes[begin + i] == data[first + i]:
-                        i += 1
-                    if i == end - first:
-                        symbols[0] = token
-                        lengths[0] = end - first
-                        return 1
-            at = (at + ONE) & mask
+        token = find_direct(merges, data, first, end)
+        if token >= 0:
+            symbols[0] = token
+            lengths[0] = end - first
+            return 1
     n = load_symbols(merges, data, first, end, symbols, lengths)
     if n <= SHORT_WORD:
         n = merge_short(merges, n, symbols, lengths, scratch.ranks)
@@ -180,6 +205,78 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
     for i in range(n):
         symbols[i] = merges.symbol_token[symbols[i]]
     return n
+
+
+@helper
+def is_crossed(crossed: Any, left: int, right: int) -> bool:
+    """Whether some token may span the junction of two codepoints; see ``build.junctions``."""
+    shift = np.uint64(58) - np.uint64(trailing_zeros(np.uint64(crossed.size)))
+    value = multiply(np.uint64(left) << np.uint64(22) | np.uint64(right), FACTOR_LOW) >> shift
+    return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE != 0
+
+
+@helper
+def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
+    """Cut pre-tokens that do not fit a key between codepoints that no token spans; returns the number of words.
+
+    Merges only ever make tokens, so none can reach across such a junction, and the parts can be merged one by one:
+    in scripts without blanks, whole sentences become short words that the cache soon knows. Linear in the bytes cut.
+    """
+    state = chunk.state
+    word = chunk.word
+    text = chunk.text
+    old = scratch.missed
+    crossed = merges.crossed
+    words = state[WORDS]
+    for k in range(words + 1):
+        old[np.uint64(k)] = word[np.uint64(k)]
+    n = np.int64(0)
+    piece = 0
+    limit = word.size - 80
+    for k in range(words):
+        while piece < state[PIECES] and chunk.piece_end_word[piece] <= k:
+            if chunk.piece_end_word[piece] == k:
+                chunk.piece_end_word[piece] = n
+                piece += 1
+            else:
+                break
+        first = np.int64(old[np.uint64(k)])
+        end = np.int64(old[np.uint64(k + 1)])
+        word[np.uint64(n)] = first
+        n += 1
+        if end - first <= KEY_BYTES:
+            continue
+        coded = decode_codepoint(text, first)
+        left = coded >> 3
+        at = first + (coded & 7)
+        # Room for the words still to come, each of which is one at least.
+        while at < end and n + (words - k) < limit:
+            coded = decode_codepoint(text, at)
+            right = coded >> 3
+            left_end = left if left < 0x80 else PARTIAL | np.int64(text[np.uint64(at - 1)])
+            right_begin = right if right < 0x80 else PARTIAL | np.int64(text[np.uint64(at)])
+            if not (
+                is_crossed(crossed, left, right)
+                or is_crossed(crossed, left_end, right)
+                or is_crossed(crossed, left, right_begin)
+                or is_crossed(crossed, left_end, right_begin)
+            ):
+                word[np.uint64(n)] = at
+                n += 1
+            left = right
+            at += coded & 7
+    while piece < state[PIECES]:
+        chunk.piece_end_word[piece] = n
+        piece += 1
+    word[np.uint64(n)] = old[np.uint64(words)]
+    state[WORDS] = n
+    return n
+
+
+@inlined
+def key_slot(low: np.uint64, high: np.uint64, mask: np.uint64) -> np.uint64:
+    """The slot, an even number, where the search for a key begins."""
+    return (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(40)) & mask
 
 
 @inlined
@@ -199,7 +296,7 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
         row = length << np.uint64(2)
         low = load64(text, first) & key_masks[row]
         high = load64(text, first + 8) & key_masks[row + ONE] | key_masks[row + np.uint64(2)]
-        slot = (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(40)) & mask
+        slot = key_slot(low, high, mask)
         key = np.uint64(k) << np.uint64(2)
         keys[key] = low
         keys[key + ONE] = high
@@ -299,6 +396,33 @@ def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, ke
     return np.int64(at)
 
 
+@inlined
+def put_long(
+    long_slots: Any,
+    kept: Any,
+    arena: Any,
+    counters: Any,
+    at: int,
+    tag: np.uint64,
+    text: Any,
+    first: int,
+    length: int,
+    ids: Any,
+    first_id: int,
+    n: int,
+) -> int:
+    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`."""
+    offset = counters[KEPT_USED]
+    for i in range(length):
+        kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
+    counters[KEPT_USED] = offset + length
+    long_slots[at] = tag
+    long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
+    long_slots[at + 2] = put_arena(arena, counters, ids, first_id, n)
+    counters[LONG_USED] += 1
+    return 0
+
+
 @helper
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
@@ -314,8 +438,10 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     new_first = scratch.new_first
     new_length = scratch.new_length
     symbols = scratch.symbols
-    simple = merges.numbers[MERGE_RANKED] == 1 and merges.numbers[MERGE_DIRECT] == 0
+    ranked = merges.numbers[MERGE_RANKED] == 1
+    n_direct = merges.numbers[MERGE_DIRECT]
     n_new = np.int64(0)
+    n_long = np.int64(0)
     for q in range(misses):
         k = np.uint64(missed[np.uint64(q)])
         key = k << np.uint64(2)
@@ -327,7 +453,12 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             if slots[at + 1] != 0:
                 keys[key] = slots[at + 2]
                 keys[key + ONE] = slots[at + 3]
-            elif simple:
+            elif ranked and n_direct > 0 and find_direct(merges, text, first, np.int64(word[k + ONE])) >= 0:
+                symbols[0] = find_direct(merges, text, first, np.int64(word[k + ONE]))
+                put_word(slots, arena, counters, at, low, high, symbols, 0, 1)
+                keys[key] = slots[at + 2]
+                keys[key + ONE] = slots[at + 3]
+            elif ranked:
                 new_first[np.uint64(n_new)] = first
                 new_length[np.uint64(n_new)] = np.int64(word[k + ONE]) - first
                 missed[np.uint64(n_new)] = np.int64(k)
@@ -342,23 +473,28 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
         tag = hash_bytes(text, first, length) | ONE
         at = find_long(text, first, length, tag, long_slots, kept)
         if long_slots[at] == 0:
+            if ranked and n_direct == 0 and length < MOST_PLACES:
+                if n_long == LONG_AT_ONCE:
+                    keep_long(merges, n_long, chunk, cache, scratch, lanes)
+                    n_long = np.int64(0)
+                scratch.long_first[n_long] = first
+                scratch.long_length[n_long] = length
+                scratch.long_word[n_long] = np.int64(k)
+                n_long += 1
+                continue
             count = merge_word(merges, text, first, first + length, scratch)
-            offset = counters[KEPT_USED]
-            for i in range(length):
-                kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
-            counters[KEPT_USED] = offset + length
-            long_slots[at] = tag
-            long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
-            long_slots[at + 2] = put_arena(arena, counters, symbols, 0, count)
-            counters[LONG_USED] += 1
+            put_long(long_slots, kept, arena, counters, at, tag, text, first, length, symbols, 0, count)
         keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
         keys[key + ONE] = long_slots[at + 2]
+    if n_long > 0:
+        keep_long(merges, n_long, chunk, cache, scratch, lanes)
     if n_new > 0:
         merge_ranked(
             text,
             new_first,
             new_length,
             n_new,
+            SHORT_PLACES,
             merges.byte_pair,
             merges.pair_slots,
             merges.symbol_token,
@@ -372,9 +508,53 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             at = find_slot(slots, keys[key + np.uint64(2)], low, high)
             if slots[at + 1] == 0:
                 count = np.int64(new_length[np.uint64(q)])
-                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * LANES, count)
+                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * SHORT_PLACES, count)
             keys[key] = slots[at + 2]
             keys[key + ONE] = slots[at + 3]
+    return 0
+
+
+@helper
+def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
+    """Merge and remember the words listed in ``scratch.long_first``."""
+    text = chunk.text
+    long_length = scratch.long_length
+    merge_ranked(
+        text,
+        scratch.long_first,
+        long_length,
+        n,
+        MOST_PLACES,
+        merges.byte_pair,
+        merges.pair_slots,
+        merges.symbol_token,
+        lanes,
+        scratch.new_ids,
+    )
+    long_slots = cache.long_slots
+    for q in range(n):
+        k = np.int64(scratch.long_word[q])
+        first = np.int64(chunk.word[k])
+        length = np.int64(chunk.word[k + 1]) - first
+        tag = hash_bytes(text, first, length) | ONE
+        at = find_long(text, first, length, tag, long_slots, cache.kept)
+        if long_slots[at] == 0:
+            put_long(
+                long_slots,
+                cache.kept,
+                cache.arena,
+                cache.counters,
+                at,
+                tag,
+                text,
+                first,
+                length,
+                scratch.new_ids,
+                q * MOST_PLACES,
+                np.int64(long_length[q]),
+            )
+        scratch.keys[KEY_WORDS * k] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        scratch.keys[KEY_WORDS * k + 1] = long_slots[at + 2]
     return 0
 
 
@@ -443,25 +623,78 @@ def write_details(
 
 
 @helper
-def reset_if_full(cache: Any) -> int:
-    """Empty the cache unless a whole chunk more surely fits."""
+def is_full(cache: Any) -> bool:
+    """Whether a whole chunk more might not fit into the cache."""
     counters = cache.counters
-    if (
+    return (
         counters[USED] + CHUNK > cache.slots.size >> 3
         or counters[LONG_USED] + CHUNK // 8 > cache.long_slots.size >> 3
         or counters[ARENA_USED] + CHUNK_BYTES > cache.arena.size
         or counters[KEPT_USED] + CHUNK_BYTES > cache.kept.size
-    ):
-        for i in range(cache.slots.size):
-            cache.slots[i] = ZERO
-        for i in range(cache.long_slots.size):
-            cache.long_slots[i] = ZERO
-        counters[USED] = 0
-        counters[LONG_USED] = 0
-        counters[ARENA_USED] = 0
-        counters[KEPT_USED] = 0
-        counters[RESETS] += 1
-    return 0
+    )
+
+
+@kernel
+def fill_cache(merges: Any, old: Any, new: Any) -> int:
+    """Put the short words of one cache, and the tokens that merging makes, into a new one that is still empty.
+
+    Parameters
+    ----------
+    merges : MergeTables
+        With ranked tables, a word that is a reachable token is that token; others are not filled in.
+    old, new : WordCache
+        The new one has room for the words of the old one.
+
+    Returns
+    -------
+    int
+        Number of words in the new cache. Linear in the slots of the old one and the vocabulary.
+    """
+    slots = new.slots
+    counters = new.counters
+    mask = np.uint64((slots.size >> 2) - 2)
+    for row in range(0, old.slots.size, SLOT_WORDS):
+        low = old.slots[row]
+        high = old.slots[row + 1]
+        if high == 0:
+            continue
+        at = find_slot(slots, key_slot(low, high, mask), low, high)
+        slots[at] = low
+        slots[at + 1] = high
+        slots[at + 2] = old.slots[row + 2]
+        value = old.slots[row + 3]
+        if old.slots[row + 2] >> COUNT_SHIFT == IN_ARENA:
+            value = put_arena(
+                new.arena, counters, old.arena, np.int64(value & ARENA_MASK), np.int64(value >> ARENA_SHIFT)
+            )
+        slots[at + 3] = value
+        counters[USED] += 1
+    if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0:
+        return counters[USED]
+    for token in range(merges.reachable.size):
+        # Room is left for three times as many words: tokens beyond that are found when they come.
+        if counters[USED] >= slots.size >> 4:
+            break
+        first = merges.token_indptr[token]
+        length = merges.token_indptr[token + 1] - first
+        if merges.reachable[token] == 0 or length > KEY_BYTES:
+            continue
+        low = ZERO
+        high = np.uint64(length) << COUNT_SHIFT
+        for i in range(length):
+            byte = np.uint64(merges.token_bytes[first + i])
+            if i < 8:
+                low |= byte << np.uint64(8 * i)
+            else:
+                high |= byte << np.uint64(8 * (i - 8))
+        at = find_slot(slots, key_slot(low, high, mask), low, high)
+        if slots[at + 1] == 0:
+            slots[at] = low
+            slots[at + 1] = high
+            slots[at + 2] = np.uint64(token) | ONE << COUNT_SHIFT
+            slots[at + 3] = ZERO
+            counters[USED] += 1
+    return counters[USED]
 
 
 @kernel
@@ -506,12 +739,15 @@ def encode_segments(
     Returns
     -------
     int
-        DONE, or MORE_SCRATCH: call again with scratch for ``state[NEEDED]`` units; nothing is done twice.
+        DONE; or MORE_SCRATCH, with which to call again with scratch for ``state[NEEDED]`` units; or MORE_CACHE, with
+        which to call again with a cache that is larger or empty. Nothing is done twice.
     """
     state = chunk.state
     written = state[WRITTEN]
     while state[SEGMENT] < last:
-        reset_if_full(cache)
+        if is_full(cache):
+            state[WRITTEN] = written
+            return MORE_CACHE
         first_segment = state[SEGMENT]
         first_position = state[POSITION]
         load_chunk(split, data, starts, ends, last, chunk)
@@ -547,6 +783,8 @@ def encode_segments(
         if out_length.size > 0:
             written = write_details(merges, chunk, scratch, out, out_end, out_word, out_length, written)
             continue
+        if merges.numbers[MERGE_CUT] == 1 and state[ASCII] == 0 and out_word.size == 0:
+            words = cut_words(merges, chunk, scratch)
         # Keys are compared one batch after they were made, when their slots have come.
         misses = np.int64(0)
         begin = np.int64(0)

@@ -1,0 +1,72 @@
+"""Which pairs of neighbouring codepoints some token spans: a bitmap of their hashes.
+
+Long pre-tokens may be cut at junctions that no token spans. A token of a byte-level vocabulary may begin or end inside
+a codepoint; of that one only the byte next to the junction is kept, marked as a part. A text then has up to four forms
+of a junction (whole or part, on either side), and it is not crossed if none of the four is in the bitmap. Different
+junctions that share a bit only lose a place to cut.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Marks a part of a codepoint, as in ``kernels.words``.
+PARTIAL = 1 << 21
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+#: Bits of the bitmap for each junction, and the largest bitmap, 1 MiB.
+BITS_PER_JUNCTION = 16
+MOST_BITS = 1 << 23
+
+
+def crossed_junctions(
+    token_bytes: NDArray[np.uint8], token_indptr: NDArray[np.int64], chosen: NDArray[np.bool_]
+) -> NDArray[np.uint64]:
+    """The bitmap of the junctions inside tokens.
+
+    Parameters
+    ----------
+    token_bytes, token_indptr
+        All tokens, as in :class:`~jittok.tables.MergeTables`.
+    chosen : bool[n_tokens]
+        The tokens that merges can make.
+
+    Returns
+    -------
+    uint64[power of two]
+        Bit ``h`` is set if a junction ``left << 22 | right`` has the hash h (the highest bits of its product with
+        FACTOR).
+    """
+    lengths = np.where(chosen, np.diff(token_indptr), 0)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    begin = np.repeat(token_indptr[:-1], lengths)
+    end = begin + np.repeat(lengths, lengths)
+    at = begin + np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    byte = token_bytes[at].astype(np.int64)
+    # A unit is a codepoint or a part of one: it begins at a leading byte, or at the beginning of a token.
+    unit = np.flatnonzero(((byte & 0xC0) != 0x80) | (at == begin))
+    at, end, owner = at[unit], end[unit], owner[unit]
+    first = byte[unit]
+    size = 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
+    padded = token_bytes.astype(np.int64)
+    second, third, fourth = (padded[np.minimum(at + i, len(padded) - 1)] & 63 for i in (1, 2, 3))
+    whole = np.select(
+        [size == 1, size == 2, size == 3],
+        [first, (first & 31) << 6 | second, (first & 15) << 12 | second << 6 | third],
+        (first & 7) << 18 | second << 12 | third << 6 | fourth,
+    )
+    is_tail = (first & 0xC0) == 0x80
+    is_whole = ~is_tail & (at + size <= end)
+    right = np.where(is_whole, whole, PARTIAL | first)
+    following = np.append(at[1:], 0)
+    last_byte = padded[np.maximum(following - 1, 0)]
+    left = np.where(is_whole, whole, PARTIAL | last_byte)
+    same = owner[1:] == owner[:-1]
+    keys = (left[:-1] << 22 | right[1:])[same].astype(np.uint64)
+    keys = np.unique(keys)
+    bits = max(64, min(1 << int(BITS_PER_JUNCTION * max(len(keys), 1) - 1).bit_length(), MOST_BITS))
+    with np.errstate(over="ignore"):
+        hashes = keys * FACTOR >> np.uint64(64 - (bits.bit_length() - 1))
+    flags = np.zeros(bits, np.uint8)
+    flags[hashes.astype(np.int64)] = 1
+    return np.packbits(flags, bitorder="little").view(np.uint64)
