@@ -202,52 +202,44 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
 
 
 @inlined
-def class_at(split: Any, chunk: Any, place: int) -> int:
-    """Class of the entry at a place."""
-    if chunk.state[ASCII]:
-        return np.int64(split.byte_class[chunk.text[place]])
-    return np.int64(chunk.classes[place])
-
-
-@helper
-def match_end(split: Any, chunk: Any, first: int) -> int:
+def match_end(transitions: Any, start: int, classes: Any, first: int, stop: int, complete: int) -> int:
     """End of the match that begins at place `first`; `first` if there is none, -1 if the chunk ends too soon."""
-    transitions = split.transitions
-    state = split.numbers[START]
-    stop = chunk.state[STOP]
+    state = np.uint64(start)
     end = first
     at = first
     while at < stop:
-        entry = np.int64(transitions[state + class_at(split, chunk, at)])
-        if entry & 1:
+        entry = transitions[state + np.uint64(classes[np.uint64(at)])]
+        if entry & np.uint32(1):
             end = at
-        state = entry >> 1
+        state = np.uint64(entry >> np.uint32(1))
         if state == 0:
             return end
         at += 1
-    return end if chunk.state[COMPLETE] else -1
+    return end if complete else -1
 
 
-@helper
-def next_boundary(split: Any, chunk: Any, first: int) -> int:
+@inlined
+def next_boundary(
+    transitions: Any, start: int, classes: Any, first: int, stop: int, complete: int, end_class: int
+) -> int:
     """The boundary after the one at place `first`, by the automaton; -1 if the chunk ends too soon.
 
     Codepoints that no match covers make one pre-token, up to the next match or the edge.
     """
-    end = match_end(split, chunk, first)
+    end = match_end(transitions, start, classes, first, stop, complete)
     if end != first:
         return end
     at = first + 1
-    while at < chunk.state[STOP]:
-        if class_at(split, chunk, at) == split.numbers[END_CLASS]:
+    while at < stop:
+        if classes[np.uint64(at)] == end_class:
             return at
-        end = match_end(split, chunk, at)
+        end = match_end(transitions, start, classes, at, stop, complete)
         if end < 0:
             return -1
         if end != at:
             return at
         at += 1
-    return at if chunk.state[COMPLETE] else -1
+    return at if complete else -1
 
 
 @helper
@@ -322,6 +314,17 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
     Returns the place up to which all is settled: `limit`, or less if the chunk ends before the automaton knows.
     """
     masks = chunk.masks
+    classes = chunk.classes
+    transitions = split.transitions
+    start = split.numbers[START]
+    end_class = split.numbers[END_CLASS]
+    stop = chunk.state[STOP]
+    complete = chunk.state[COMPLETE]
+    if chunk.state[ASCII]:
+        text = chunk.text
+        byte_class = split.byte_class
+        for i in range(LEAD, stop):
+            classes[np.uint64(i)] = byte_class[np.uint64(text[np.uint64(i)])]
     known = np.int64(-1)
     word = np.int64(1)
     while word << 6 < limit:
@@ -343,7 +346,7 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
             below = masks[decided + from_word]
         boundary = (from_word << 6) + highest_bit(below)
         while boundary <= at:
-            following = next_boundary(split, chunk, boundary)
+            following = next_boundary(transitions, start, classes, boundary, stop, complete, end_class)
             if following < 0:
                 # What follows `boundary` goes into the next chunk.
                 return boundary + 1
