@@ -793,7 +793,7 @@ def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
     number = np.zeros(size + 1, np.int64)
     np.cumsum((data[:size] & 0xC0) != 0x80, out=number[1:])
     at = number[indptr]
-    position = np.arange(int(number[-1])) - np.repeat(at[:-1], np.diff(at)) if len(at) > 1 else np.arange(0)
+    position = np.arange(int(at[0]), int(at[-1])) - np.repeat(at[:-1], np.diff(at))
     if int(indptr[0]) > 0:
         position = np.concatenate([np.zeros(int(at[0]), np.int64), position])
     return Sources(number, position, position + 1)
