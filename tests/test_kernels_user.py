@@ -141,3 +141,16 @@ def test_names():
         assert getattr(kernels, name) is getattr(jittok.kernels.user, name)
     with pytest.raises(AttributeError):
         kernels.nothing  # noqa: B018
+
+
+def test_a_full_cache_is_emptied():
+    """A small cache serves any number of different words."""
+    tok = jittok.load_default()
+    tables = kernels.tables(tok)
+    workspace = kernels.new_workspace(tables, 1 << 12)
+    out = np.empty(1 << 15, np.int32)
+    for number in range(60):
+        text = " ".join(f"w{number}x{i}" for i in range(200))
+        codepoints = np.array([ord(c) for c in text], np.uint32)
+        n = kernels.encode_codepoints(tables, workspace, codepoints, 0, len(codepoints), out)
+        assert out[:n].tolist() == tok.encode(text, special="text", add_special_tokens=False).ids.tolist()

@@ -187,7 +187,9 @@ def read_spec(path: Path) -> TokenizerSpec:
 
 def _spec_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str) -> TokenizerSpec:
     stated = json.loads(metadata["spec"])
-    spec = _restored(stated, {"model": _stored_model(stated["model"], arrays, where)}, 0)
+    (flags,) = _group(arrays, "vocabulary", ["flags"], where)
+    model = _stored_model(stated["model"], arrays, flags.size, where)
+    spec = _restored(stated, {"model": model}, 0)
     if not isinstance(spec, TokenizerSpec):
         raise TypeError("the spec is not a TokenizerSpec")
     return spec
@@ -208,10 +210,6 @@ def parse(content: Any, where: str) -> Stored:
         vocabulary = VocabularyTables(*_group(arrays, "vocabulary", VocabularyTables._fields, where))
         check_merges(merges, where)
         check_vocabulary(vocabulary, where)
-        model = _stored_model(stated["model"], arrays, len(vocabulary.flags), where)
-        spec = _restored(stated, {"model": model}, 0)
-        if not isinstance(spec, TokenizerSpec):
-            raise TypeError("the spec is not a TokenizerSpec")
         n_ids = len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum())
         if len(vocabulary.flags) < n_ids:
             raise FormatError(f"{where}: vocabulary has fewer ids than the model")

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import (
-    mask_ahead,
     and_masks,
-    mask_back,
     count_bits,
     highest_bit,
     load64,
+    mask_ahead,
+    mask_back,
     not_mask,
     or_masks,
     range_bits,

@@ -11,7 +11,7 @@ from jittok._jit import helper, kernel
 from jittok.errors import ArgumentError, UnsupportedError
 from jittok.kernels.merge import new_merge_lanes
 from jittok.kernels.split import CHUNK, POSITION, SEGMENT, new_chunk
-from jittok.kernels.words import DONE, WRITTEN, encode_segments, new_merge_scratch, new_word_cache
+from jittok.kernels.words import DONE, MORE_CACHE, SHORT_PLACES, WRITTEN, empty_cache, encode_segments, new_merge_scratch, new_word_cache
 from jittok.tables import MERGE_RANKED, N_MASKS, MergeTables, SplitTables
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
         chunk=new_chunk(int(tables.split.numbers[N_MASKS])),
         cache=new_word_cache(cache_bits + 3, cache_bits, 1 << (cache_bits + 3), 1 << (cache_bits + 5)),
         scratch=new_merge_scratch(max(4 * capacity, 4 * CHUNK + 80)),
-        lanes=new_merge_lanes(CHUNK),
+        lanes=new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES),
     )
 
 
@@ -207,22 +207,26 @@ def encode_codepoints(tables: Any, workspace: Any, codepoints: Any, first: int, 
         state[i] = 0
     state[SEGMENT] = 0
     state[POSITION] = 0
-    status = encode_segments(
-        tables.split,
-        tables.merges,
-        workspace.text_view,
-        workspace.start_view,
-        workspace.end_view,
-        1,
-        workspace.chunk,
-        workspace.cache,
-        workspace.scratch,
-        workspace.lanes,
-        out,
-        workspace.out_end,
-        workspace.no_words,
-        workspace.no_words,
-    )
+    status = MORE_CACHE
+    while status == MORE_CACHE:
+        status = encode_segments(
+            tables.split,
+            tables.merges,
+            workspace.text_view,
+            workspace.start_view,
+            workspace.end_view,
+            1,
+            workspace.chunk,
+            workspace.cache,
+            workspace.scratch,
+            workspace.lanes,
+            out,
+            workspace.out_end,
+            workspace.no_words,
+            workspace.no_words,
+        )
+        if status == MORE_CACHE:
+            empty_cache(workspace.cache)
     if status != DONE:
         return TOO_LONG
     return state[WRITTEN]
