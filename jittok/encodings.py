@@ -600,7 +600,13 @@ class Batch(Sequence[Encoding]):
         return ids, mask
 
     def spans_in(self, unit: Unit = "characters") -> NDArray[np.int64]:
-        """Return the spans of all texts in characters or in UTF-8 bytes; see :meth:`Encoding.spans_in`."""
+        """Return the spans of all texts in characters or in UTF-8 bytes; see :meth:`Encoding.spans_in`.
+
+        Parameters
+        ----------
+        unit
+            "characters" (codepoints) or "bytes" (of the text encoded as UTF-8).
+        """
         if self.spans is None:
             raise ArgumentError("this Batch has no spans; encode with spans=True")
         if unit == "characters":

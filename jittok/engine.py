@@ -150,6 +150,8 @@ class Engine:
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._merges = plan.merges
+        #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
+        self._text_size = 0
         #: A large cache begins with room for the vocabulary three times.
         self._cache_bits = min((3 * int(plan.merges.reachable.sum())).bit_length(), LARGEST_CACHE_BITS)
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
@@ -257,7 +259,9 @@ class Engine:
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
-        return min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+        n = min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+        self._text_size = max(self._text_size, source.size // n)
+        return n
 
     def _results(self, source: Source, run: Callable[[int], T], n_threads: int) -> Iterator[T]:
         """The results of all chunks, in order."""
@@ -492,7 +496,9 @@ class Engine:
             fill_cache(self.plan.merges, nothing, old)
             return
         else:
-            bits = max(bits, self._cache_bits)
+            # Texts have a new word for every 200 bytes or so, fewer as they go on.
+            expected = (self._text_size // 128 + len(old.slots) // SLOT_WORDS).bit_length()
+            bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         fill_cache(self.plan.merges, old, worker.cache)
 
@@ -787,7 +793,7 @@ def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
     number = np.zeros(size + 1, np.int64)
     np.cumsum((data[:size] & 0xC0) != 0x80, out=number[1:])
     at = number[indptr]
-    position = np.arange(int(number[-1])) - np.repeat(at[:-1], np.diff(at)) if len(at) > 1 else np.arange(0)
+    position = np.arange(int(at[0]), int(at[-1])) - np.repeat(at[:-1], np.diff(at))
     if int(indptr[0]) > 0:
         position = np.concatenate([np.zeros(int(at[0]), np.int64), position])
     return Sources(number, position, position + 1)

@@ -255,6 +255,11 @@ class Tokenizer:
     ) -> int:
         """Return how many tokens :meth:`encode` gives, without making spans or keeping ids.
 
+        Parameters
+        ----------
+        text, pair, add_special_tokens, special, errors, surrogates
+            As those of :meth:`encode`.
+
         Examples
         --------
         >>> import jittok
@@ -328,11 +333,24 @@ class Tokenizer:
         return self.decoder.decode(ids, skip_special_tokens)
 
     def decode_bytes(self, ids: Any, skip_special_tokens: bool = False) -> bytes:
-        """Return the bytes that a sequence of ids stands for; see :meth:`decode`."""
+        """Return the bytes that a sequence of ids stands for; see :meth:`decode`.
+
+        Parameters
+        ----------
+        ids, skip_special_tokens
+            As those of :meth:`decode`.
+        """
         return self.decoder.decode_bytes(ids, skip_special_tokens)
 
     def decode_batch(self, batch: Any, skip_special_tokens: bool = False) -> list[str]:
-        """Return the texts of a :class:`Batch`, of ``(ids, indptr)``, or of a list of sequences of ids.
+        """Return the texts of many sequences of ids.
+
+        Parameters
+        ----------
+        batch
+            A :class:`Batch`, ``(ids, indptr)``, or a list of sequences of ids.
+        skip_special_tokens
+            As that of :meth:`decode`.
 
         Examples
         --------
@@ -345,6 +363,11 @@ class Tokenizer:
 
     def decode_stream(self, skip_special_tokens: bool = False) -> DecodeStream:
         """Return a decoder for ids that arrive one at a time.
+
+        Parameters
+        ----------
+        skip_special_tokens
+            As that of :meth:`decode`.
 
         Examples
         --------
@@ -368,7 +391,7 @@ class Tokenizer:
         return self._vocabulary.size if self.spec.reference == "tiktoken" else len(self._vocabulary)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """Return the token string of an id, or None where there is no such token."""
+        """Return the token string of `token_id`, or None where there is no such token."""
         return self._vocabulary.id_to_token(token_id)
 
     def token_to_id(self, token: str | bytes) -> int | None:

@@ -1,10 +1,14 @@
-"""Train jittok's built-in default tokenizer from the public-domain texts in ``default_tokenizer/corpus``.
+"""Make jittok's built-in default tokenizer from the public-domain texts in ``default_tokenizer/corpus``.
 
-The same corpus and the same version of the trainer give the same file, byte for byte: the script ends with
-a comparison of the result's SHA-256 with the one written below, and fails when they differ.
+Training gives a tokenizer.json, in memory; jittok builds its tables and saves these, ``jittok/data/default.jittok``.
+The same corpus and the same version of the trainer give the same tokenizer.json, byte for byte: its SHA-256 is
+compared with the one written below, and the script fails when they differ. The tables follow from it, whatever
+the machine and the version of NumPy.
 
-    python scripts/build_default_tokenizer.py            # train, check, write
+    python scripts/build_default_tokenizer.py            # train, check, build tables, write
     python scripts/build_default_tokenizer.py --accept   # after a change on purpose: print the new hash
+    python scripts/build_default_tokenizer.py --tables   # do not train: new tables for the model of the file
+                                                         # (after a change of how tables are built)
 
 The trainer is Hugging Face tokenizers 0.23.3.
 """
@@ -16,13 +20,15 @@ import hashlib
 import json
 import lzma
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "default_tokenizer" / "corpus"
-OUTPUT = HERE.parent / "jittok" / "data" / "default.tokenizer.json"
+OUTPUT = HERE.parent / "jittok" / "data" / "default.jittok"
+#: Of the trained tokenizer in the form of tokenizer.json.
 SHA256 = "3a74fe4cb1fb4050c4755325d950baa4fc23a4a4760763ae84f69e82733cfd57"
 
 VOCAB_SIZE = 32_768
@@ -83,7 +89,7 @@ def train() -> dict[str, Any]:
 
 
 def serialise(data: dict[str, Any]) -> bytes:
-    """The file to ship. To ship another form, change this function and OUTPUT."""
+    """The trained tokenizer as the bytes of a tokenizer.json."""
     vocab = data["model"]["vocab"]
     data["model"]["vocab"] = dict(sorted(vocab.items(), key=lambda item: item[1]))
     # the trainer writes a merge as a pair; one string is shorter, and no token here holds a blank
@@ -93,12 +99,34 @@ def serialise(data: dict[str, Any]) -> bytes:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
 
 
+def build_tables(tokenizer_json: bytes) -> Any:
+    """Load the trained tokenizer with jittok, which builds its tables."""
+    import jittok
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tokenizer.json"
+        path.write_bytes(tokenizer_json)
+        return jittok.load(path)
+
+
+def rebuild_tables(path: Path) -> Any:
+    """Build new tables for the model that a jittok file holds."""
+    from jittok.formats.jittok_file import read_spec
+    from jittok.tokenizer import Tokenizer
+
+    return Tokenizer(read_spec(path))
+
+
 def main() -> int:
     """Command line entry."""
     parser = argparse.ArgumentParser(description="Train the built-in default tokenizer.")
     parser.add_argument("--accept", action="store_true", help="write the result even if its hash is new")
+    parser.add_argument("--tables", action="store_true", help="do not train, only build tables anew")
     parser.add_argument("--out", type=Path, default=OUTPUT, help="where to write (default: %(default)s)")
     options = parser.parse_args()
+    if options.tables:
+        rebuild_tables(OUTPUT).save(options.out, format="jittok")
+        return 0
     content = serialise(train())
     digest = hashlib.sha256(content).hexdigest()
     packed = len(lzma.compress(content))
@@ -107,7 +135,7 @@ def main() -> int:
         print(f"expected {SHA256}: the corpus, the trainer or this script changed (see --accept)", file=sys.stderr)
         return 1
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_bytes(content)
+    build_tables(content).save(options.out, format="jittok")
     return 0
 
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import importlib
 import io
 import json
 import os
+import pkgutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from jittok.cli import corpus, main
-from jittok.cli.reading import SEPARATORS, Separator, read_blocks
+import jittok
+from jittok.cli import arguments, main
+from jittok.cli.arguments import SEPARATORS, Separator
+from jittok.cli.reading import read_blocks
 from jittok.errors import TextError
 
 
@@ -37,9 +44,12 @@ class Bytes:
         return np.diff(batch.indptr)
 
 
+LOAD_TOKENIZER = arguments.load_tokenizer
+
+
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    monkeypatch.setattr(corpus, "load", lambda name: Bytes())
+    monkeypatch.setattr(arguments, "load_tokenizer", lambda options: Bytes())
 
 
 def documents_of(path, separator: Separator, block_size: int) -> tuple[list[bytes], bytes]:
@@ -218,8 +228,11 @@ def test_threads_must_be_positive(tmp_path, capsys):
     assert "--threads" in capsys.readouterr().err
 
 
-def test_help_needs_no_numba():
-    code = "import sys; from jittok.cli import _parser; _parser().format_help(); assert 'numba' not in sys.modules"
+def test_help_needs_neither_numba_nor_numpy():
+    code = (
+        "import sys; from jittok.cli import _parser; _parser().format_help();"
+        " sys.exit(bool({'numba', 'numpy'} & set(sys.modules)))"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
 
 
@@ -235,7 +248,7 @@ def test_info_of_a_specification(capsys, monkeypatch):
         stored_truncation={"max_length": 512},
     )
     known = SimpleNamespace(spec=spec, vocab_size=5, special_tokens={"<end>": 3}, nbytes=1_234_567)
-    monkeypatch.setattr(corpus, "load", lambda name: known)
+    monkeypatch.setattr(arguments, "load_tokenizer", lambda options: known)
     assert main(["info", "some.json"]) == 0
     out = capsys.readouterr().out
     parts = ["BPE, 3 entries, 1 merges, ignore_merges", "5 entries", "3  <end>", "1 that are not special"]
@@ -244,24 +257,89 @@ def test_info_of_a_specification(capsys, monkeypatch):
         assert part in out
 
 
+def is_kernel(value):
+    """Whether it is a function made by ``@kernel``."""
+    if hasattr(value, "targetoptions"):
+        return not value.targetoptions.get("no_cpython_wrapper")
+    return type(value).__name__ == "Kernel"
+
+
 class TestEngine:
     """With the built-in tokenizer."""
 
     @pytest.fixture(autouse=True)
     def engine(self, monkeypatch):
-        pytest.importorskip("jittok.tokenizer", reason="the engine is not in this checkout")
-        import jittok
-
-        monkeypatch.setattr(corpus, "load", lambda name: jittok.load_default())
+        monkeypatch.setattr(arguments, "load_tokenizer", LOAD_TOKENIZER)
 
     def test_demo(self, capsys):
         assert main(["demo", "--rounds", "1"]) == 0
         out = capsys.readouterr().out
         assert "decoded again it is the same text" in out and "MB/s" in out and "' question'" in out
 
-    def test_warmup(self, capsys):
+    def test_warmup_leaves_no_kernel_uncompiled(self, capsys):
         assert main(["warmup"]) == 0
-        assert "ready" in capsys.readouterr().out
+        assert "bpe: ready" in capsys.readouterr().out
+        uncompiled = []
+        for module in pkgutil.iter_modules(jittok.kernels.__path__, "jittok.kernels."):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                if not is_kernel(value) or value.py_func.__module__ != module.name or ".user" in module.name:
+                    continue
+                if not (getattr(value, "_compiled", ()) or getattr(value, "dispatcher", value).signatures):
+                    uncompiled.append(f"{module.name}.{name}")
+        assert uncompiled == []
+
+    def test_warmup_of_one_tokenizer(self, capsys):
+        assert main(["warmup", "--tokenizer", "default"]) == 0
+        assert "default: ready" in capsys.readouterr().out
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+    def test_ctrl_c_leaves_nothing(self, tmp_path):
+        """The real thing: a process that is stopped while it reads a pipe."""
+        out = tmp_path / "out"
+        arguments = [sys.executable, "-m", "jittok", "encode", "-", "--out", str(out)]
+        with subprocess.Popen(
+            arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[1]
+        ) as process:
+            process.stdin.write(b"some text\n" * 1_000_000)
+            process.stdin.flush()
+            deadline = time.monotonic() + 120
+            while not (out.is_dir() and list(out.iterdir())) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert list(out.iterdir())
+            # Python drops an interrupt that falls into a finaliser, as while modules are imported: press again
+            for _ in range(10):
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(timeout=5)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            process.kill()
+            error = process.stderr.read()
+            assert process.wait() == 130
+        assert b"interrupted" in error
+        assert list(out.iterdir()) == []
+
+    def test_rank_file_that_says_too_little(self, tmp_path, capsys):
+        ranks = tmp_path / "own.tiktoken"
+        lines = [base64.b64encode(bytes([byte])) + b" %d" % byte for byte in range(256)]
+        ranks.write_bytes(b"\n".join([*lines, base64.b64encode(b"ab") + b" 256"]) + b"\n")
+        (tmp_path / "text").write_bytes(b"abc<end>\n")
+        arguments = [str(tmp_path / "text"), "-t", str(ranks)]
+        assert main(["count", *arguments]) == 1
+        assert "pattern" in capsys.readouterr().err
+        arguments += ["--pattern", "cl100k", "--special-tokens", '{"<end>": 300}', "--special", "parse"]
+        assert main(["encode", *arguments, "--out", str(tmp_path)]) == 0
+        assert np.load(tmp_path / "text.ids.npy").tolist() == [256, 99, 300]
+        special = tmp_path / "special.json"
+        special.write_text('{"<end>": 301}', encoding="utf-8")
+        assert main(["info", str(ranks), "--pattern", "cl100k", "--special-tokens", str(special)]) == 0
+        assert "301  <end>" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("given", ["[1]", "{", '{"a": "b"}', "absent.json"])
+    def test_wrong_special_tokens(self, given, capsys):
+        assert main(["info", "any.tiktoken", "--pattern", "cl100k", "--special-tokens", given]) == 1
+        assert "--special-tokens" in capsys.readouterr().err
 
     def test_info(self, capsys):
         assert main(["info", "default"]) == 0
@@ -269,7 +347,6 @@ class TestEngine:
         assert "32,768 entries" in out and "<|endoftext|>" in out
 
     def test_encode_equals_the_api(self, tmp_path, monkeypatch):
-        import jittok
         from jittok.cli.demo import hamlet
 
         monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 10_000)
@@ -281,8 +358,6 @@ class TestEngine:
         assert np.array_equal(np.load(tmp_path / "hamlet.indptr.npy"), batch.indptr)
 
     def test_special_tokens_in_the_text(self, tmp_path, capsys):
-        import jittok
-
         (tmp_path / "one").write_text("a <|endoftext|> b\n", encoding="utf-8")
         arguments = ["encode", str(tmp_path / "one"), "--out", str(tmp_path), "--overwrite", "--special"]
         number = jittok.load_default().token_to_id("<|endoftext|>")

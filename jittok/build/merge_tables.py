@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.build.junctions import crossed_junctions
 from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, SECOND_FACTOR, fill_slots, fill_two_choices, hash_key
+from jittok.build.junctions import crossed_junctions
 from jittok.errors import FormatError, UnsupportedError
 from jittok.spec import BPEModel, RankModel
 from jittok.tables import (
@@ -130,13 +130,13 @@ def _token_bytes(vocab: Iterable[str], byte_level: bool) -> dict[int, bytes]:
     return result
 
 
-def _rank_pairs(ranks: dict[bytes, int] | object) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rank_pairs(ranks: Mapping[bytes, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Every way to write a token as two tokens, in order of the token's rank."""
-    get = ranks.get  # type: ignore[attr-defined]
+    get = ranks.get
     left: list[int] = []
     right: list[int] = []
     result: list[int] = []
-    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):  # type: ignore[attr-defined]
+    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
         for cut in range(1, len(token)):
             a = get(token[:cut])
             if a is not None:

@@ -19,7 +19,7 @@ from jittok.spec import (
     Split,
     TokenizerSpec,
 )
-from jittok.tables import AddedTokenTables, MergeTables, SplitTables
+from jittok.tables import AddedTokenTables, CodepointClasses, MergeTables, SplitAutomaton, SplitTables
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Plan:
     merges: MergeTables
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
-        """This plan, with the added tokens of `spec` instead."""
+        """Return this plan, with the added tokens of `spec` instead."""
         return replace(self, **_added_stages(spec, self.normalizer))
 
     def table_groups(self) -> list[tuple[NDArray[Any], ...]]:
@@ -218,9 +218,8 @@ def _stages(pre_tokenizers: tuple[PreTokenizer, ...]) -> tuple[list[SplitStage |
     return stages, build_split_tables(compile_split(WHOLE_PATTERN))
 
 
-def _digits():  # type: ignore[no-untyped-def]
+def _digits() -> SplitAutomaton:
     """An automaton that matches one codepoint of general category N."""
-    from jittok.tables import CodepointClasses, SplitAutomaton
     from jittok.unicode.classes import numeric_17
 
     member = np.zeros(0x110000, np.uint8)

@@ -157,7 +157,7 @@ def check_merges(tables: MergeTables, where: str) -> None:
     check(numbers[MERGE_BYTE_FALLBACK] in (0, 1) and numbers[MERGE_DIRECT] >= 0, "numbers", "flags of 0 or 1")
     if numbers[MERGE_RANKED]:
         check(n_symbols == 256 + n_merges, "symbol_token", "the bytes and one symbol for each merge")
-        check((tables.merge_result == np.arange(256, n_symbols)).all(), "merge_result", "one symbol for each merge, in order")
+        check((tables.merge_result == np.arange(256, n_symbols)).all(), "merge_result", "a symbol for each merge, in order")
         check(len(tables.byte_pair) == 1 << 16, "byte_pair", "65536 values")
         known = tables.byte_pair[tables.byte_pair != _NO_MERGE]
         check.below(known, n_merges, "byte_pair")

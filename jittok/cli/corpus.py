@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from jittok.cli import arguments
 from jittok.errors import ArgumentError, OutputError, TextError
 
 ONE_MEGABYTE = 1_000_000
@@ -15,8 +16,6 @@ ONE_MEGABYTE = 1_000_000
 
 def add_encode(commands: Any) -> None:
     """Define the command's arguments."""
-    from jittok.cli.writing import FORMATS
-
     parser = commands.add_parser(
         "encode",
         help="files to arrays of ids",
@@ -33,7 +32,7 @@ def add_encode(commands: Any) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=arguments.FORMATS,
         default="npy",
         help="npy (NumPy), or raw: bare little-endian arrays and a JSON file that describes them (default: npy)",
     )
@@ -51,8 +50,6 @@ def add_count(commands: Any) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    from jittok.cli.reading import SEPARATORS
-
     parser.add_argument("files", nargs="+", metavar="FILE", help="text in UTF-8; - is standard input")
     parser.add_argument(
         "--tokenizer",
@@ -61,8 +58,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="tokenizer file or directory, or 'default' for the built-in one (default: default)",
     )
+    arguments.add_tokenizer_details(parser)
     parser.add_argument(
-        "--separator", choices=SEPARATORS, default="newline", help="what ends a document (default: newline)"
+        "--separator",
+        choices=arguments.SEPARATORS,
+        default="newline",
+        help="what ends a document (default: newline)",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="threads (default: one for each core)")
     parser.add_argument(
@@ -75,13 +76,6 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         " (default: as the tokenizer's reference library does)",
     )
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
-
-
-def load(name: str) -> Any:
-    """Load the tokenizer that a command names."""
-    import jittok
-
-    return jittok.load_default() if name == "default" else jittok.load(name)
 
 
 def run_encode(options: argparse.Namespace) -> int:
@@ -99,8 +93,8 @@ def run_encode(options: argparse.Namespace) -> int:
                     raise OutputError(
                         f"{str(path)!r} exists. Give another directory, or --overwrite to replace it."
                     )
-    tokenizer = load(options.tokenizer)
-    arguments = _call_arguments(options)
+    tokenizer = arguments.load_tokenizer(options)
+    settings = _call_arguments(options)
     start = time.perf_counter()
     tokens = documents = size = 0
     with Progress(options.files, options.quiet) as progress:
@@ -109,7 +103,7 @@ def run_encode(options: argparse.Namespace) -> int:
             with TokenWriter(options.out, name, options.format, about) as writer:
                 for block in read_blocks(path, options.separator):
                     try:
-                        batch = tokenizer.encode_batch((block.data, block.indptr), **arguments)
+                        batch = tokenizer.encode_batch((block.data, block.indptr), **settings)
                     except TextError as error:
                         raise explain_text_error(error, block, path) from error
                     writer.append(batch.ids, batch.indptr)
@@ -126,8 +120,8 @@ def run_count(options: argparse.Namespace) -> int:
     from jittok.cli.reading import explain_text_error, read_blocks
 
     _check(options)
-    tokenizer = load(options.tokenizer)
-    arguments = _call_arguments(options)
+    tokenizer = arguments.load_tokenizer(options)
+    settings = _call_arguments(options)
     start = time.perf_counter()
     rows: list[tuple[int, int, int, str]] = []
     with Progress(options.files, options.quiet) as progress:
@@ -135,7 +129,7 @@ def run_count(options: argparse.Namespace) -> int:
             tokens = documents = size = 0
             for block in read_blocks(path, options.separator):
                 try:
-                    tokens += int(tokenizer.count_batch((block.data, block.indptr), **arguments).sum())
+                    tokens += int(tokenizer.count_batch((block.data, block.indptr), **settings).sum())
                 except TextError as error:
                     raise explain_text_error(error, block, path) from error
                 documents += len(block.indptr) - 1
@@ -201,12 +195,12 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _call_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"add_special_tokens": options.add_special_tokens}
+    settings: dict[str, Any] = {"add_special_tokens": options.add_special_tokens}
     if options.threads is not None:
-        arguments["threads"] = options.threads
+        settings["threads"] = options.threads
     if options.special is not None:
-        arguments["special"] = options.special
-    return arguments
+        settings["special"] = options.special
+    return settings
 
 
 def _output_names(files: list[str]) -> list[str]:

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from jittok.cli import arguments
+
 
 def add(commands: Any) -> None:
     """Define the command's arguments."""
@@ -31,10 +33,8 @@ def hamlet() -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Encode and print."""
-    from jittok.cli.corpus import load
-
     start = time.perf_counter()
-    tokenizer = load(options.tokenizer)
+    tokenizer = arguments.load_tokenizer(options)
     loaded = time.perf_counter()
     text = hamlet()
     encoding = tokenizer.encode(text, add_special_tokens=False)

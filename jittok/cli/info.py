@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from jittok.cli import arguments
+
 
 def add(commands: Any) -> None:
     """Define the command's arguments."""
@@ -19,15 +21,14 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "tokenizer", metavar="X", help="tokenizer file or directory, or 'default' for the built-in one"
     )
+    arguments.add_tokenizer_details(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
-    from jittok.cli.corpus import load
-
     start = time.perf_counter()
-    tokenizer = load(options.tokenizer)
+    tokenizer = arguments.load_tokenizer(options)
     seconds = time.perf_counter() - start
     for label, value in facts(tokenizer, options.tokenizer, seconds):
         lines = value if isinstance(value, list) else [value]
@@ -91,6 +92,12 @@ def _step(step: Any) -> str:
     """One line for a dataclass or a mapping: its name and what it holds, long values shortened."""
     if hasattr(step, "items"):
         return ", ".join(f"{key}={value!r}" for key, value in step.items())
+    if hasattr(step, "single"):
+        return ", ".join(
+            f"{name} {_template(pieces)}"
+            for name, pieces in (("single", step.single), ("pair", step.pair))
+            if pieces is not None
+        )
     values = []
     for field in dataclasses.fields(step):
         text = repr(getattr(step, field.name))
@@ -99,3 +106,10 @@ def _step(step: Any) -> str:
             f"{field.name}={text if field.name == 'pattern' or len(text) <= 120 else text[:117] + '...'}"
         )
     return f"{type(step).__name__}({', '.join(values)})"
+
+
+def _template(pieces: Any) -> str:
+    """A template as tokenizer.json's authors write it: ``[CLS]:0 $A:0 [SEP]:0``."""
+    return " ".join(
+        f"{'$' + piece.sequence if piece.sequence else ' '.join(piece.tokens)}:{piece.type_id}" for piece in pieces
+    )

@@ -12,18 +12,16 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from jittok.cli.arguments import Separator
 from jittok.errors import MissingFileError, TextError
 
-Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
-SEPARATORS: tuple[Separator, ...] = ("newline", "nul", "blank-line", "none-per-file")
-
 #: Bytes read at a time.
-BLOCK_SIZE = 16 << 20
+BLOCK_SIZE = 8 << 20
 
 _BLANK_LINES = re.compile(rb"\n\r?\n(?:\r?\n)*")
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Algorithms whose kernels can be compiled alone.
+from jittok.cli import arguments
+
+#: Families of models, each with kernels of its own.
 FAMILIES = ("bpe",)
 
 
@@ -22,10 +25,9 @@ def add(commands: Any) -> None:
             " (x86-64-v3, say), so a cache in a container image serves every machine of that level."
         ),
     )
-    parser.add_argument("family", nargs="?", choices=FAMILIES, help="only this algorithm's kernels (default: all)")
-    parser.add_argument(
-        "--tokenizer", "-t", metavar="X", help="also warm up this tokenizer file's own choice of kernels"
-    )
+    parser.add_argument("family", nargs="?", choices=FAMILIES, help="only this family's kernels (default: all)")
+    parser.add_argument("--tokenizer", "-t", metavar="X", help="only the kernels that this tokenizer file uses")
+    arguments.add_tokenizer_details(parser)
     parser.set_defaults(run=run)
 
 
@@ -33,18 +35,59 @@ def run(options: argparse.Namespace) -> int:
     """Compile, and say how long it took and what is there now."""
     os.environ["JITTOK_BACKGROUND"] = "0"  # compile here and now
     from jittok import _jit
-    from jittok.cli.corpus import load
 
-    names = ["default"] + ([options.tokenizer] if options.tokenizer else [])
-    for name in names:
+    if options.tokenizer:
+        subjects: dict[str, Callable[[], Iterator[Any]]] = {
+            options.tokenizer: lambda: iter([arguments.load_tokenizer(options)])
+        }
+    else:
+        subjects = {family: bpe_tokenizers for family in FAMILIES if options.family in (None, family)}
+    for name, tokenizers in subjects.items():
         start = time.perf_counter()
-        exercise(load(name))
+        for tokenizer in tokenizers():
+            exercise(tokenizer)
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
     folder = None if _jit.JIT_DISABLED else _jit.cache_folder()
-    if folder is not None:
-        files = [file for file in folder.rglob("*") if file.suffix in (".code", ".nbc")]
-        print(f"{len(files)} compiled kernels, {sum(file.stat().st_size for file in files):,} bytes, in {folder}")
+    if folder is None:
+        print("nothing was kept on disk")
+        return 1
+    files = [file for file in folder.rglob("*") if file.suffix in (".code", ".nbc")]
+    print(f"{len(files)} compiled kernels, {sum(file.stat().st_size for file in files):,} bytes, in {folder}")
     return 0
+
+
+def bpe_tokenizers() -> Iterator[Any]:
+    """Yield tokenizers that between them use every kernel of byte-pair encoding."""
+    import jittok
+    from jittok import spec
+    from jittok.tokenizer import Tokenizer
+
+    yield jittok.load_default()
+    # built from a file's content, with many added tokens: the kernels that build tables
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
+    many = tuple(spec.AddedToken(300 + number, f"<reserved {number}>", special=True) for number in range(2000))
+    yield Tokenizer(spec.TokenizerSpec(model=spec.RankModel(ranks), added_tokens=many, reference="tiktoken"))
+    vocab = {letter: number for number, letter in enumerate(["<unk>", "a", "b", "ab", "<end>"])}
+    end = spec.TemplatePiece(0, None, (4,), ("<end>",))
+    first, second = spec.TemplatePiece(0, "A"), spec.TemplatePiece(1, "B")
+    template = spec.Template((first, end), (first, second, end))
+    model = spec.BPEModel(vocab, (("a", "b"),), unk_token="<unk>", byte_fallback=True)
+    yield Tokenizer(
+        spec.TokenizerSpec(
+            model=model,
+            added_tokens=(spec.AddedToken(4, "<end>", special=True), spec.AddedToken(5, "ABBA")),
+            normalizers=(
+                spec.UnicodeForm("NFC"),
+                spec.Replace(" ", "\u2581"),
+                spec.Replace("\\s+", "_", is_regex=True),
+                spec.Strip(),
+                spec.Lowercase(),
+            ),
+            pre_tokenizers=(spec.Split("_", "removed", is_regex=False),),
+            post_processors=(template, spec.TrimOffsets()),
+            decoders=(spec.DecodeFuse(),),
+        )
+    )
 
 
 def exercise(tokenizer: Any) -> None:
@@ -60,7 +103,8 @@ def exercise(tokenizer: Any) -> None:
     from jittok.tokenizer import Tokenizer
 
     ascii_text = (
-        "The quick brown fox's 12345 jumps.\n\n  def f(x):\treturn x + 1\n" + "antidisestablishmentarianism" * 20
+        "The quick brown fox's 12345 jumps.\n\n  def f(x):\treturn x + 1 <end> ABBA\n"
+        + "antidisestablishmentarianism" * 20
     )
     other_text = (
         "naïve café, Ελληνικά, русский текст, 中文分词、日本語 한국어 العربية 👩‍👩‍👧 e\u0301\n"
@@ -68,23 +112,21 @@ def exercise(tokenizer: Any) -> None:
     )
     texts = [ascii_text, other_text, "", "x" * 100_000]
     for text in texts:
-        encoding = tokenizer.encode(text)
+        encoding = tokenizer.encode(text, special="parse")
         _ = encoding.spans
         tokenizer.decode(encoding.ids)
-        tokenizer.count(text)
+        tokenizer.count(text, special="parse")
     for spans in (False, True):
-        tokenizer.encode_batch(texts, spans=spans)
-        tokenizer.encode_batch(texts, texts, spans=spans)
-        tokenizer.encode_batch(texts, max_length=8, spans=spans, overflowing=True)
+        tokenizer.encode_batch(texts, spans=spans, special="parse")
+        tokenizer.encode_batch(texts, texts, spans=spans, special="parse")
+        tokenizer.encode_batch(texts, max_length=8, spans=spans, overflowing=True, special="parse")
     encoded = [text.encode() for text in texts]
-    tokenizer.encode_batch(encoded)
+    tokenizer.encode_batch(encoded, special="parse")
     indptr = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=indptr[1:])
     joined = b"".join(encoded)
     for data in (np.frombuffer(joined, np.uint8), np.frombuffer(bytearray(joined), np.uint8)):
-        batch = tokenizer.encode_batch((data, indptr))
-        tokenizer.count_batch((data, indptr))
+        batch = tokenizer.encode_batch((data, indptr), special="parse")
+        tokenizer.count_batch((data, indptr), special="parse")
         tokenizer.decode_batch(batch)
-    if tokenizer.special_tokens:
-        tokenizer.encode(f"a {next(iter(tokenizer.special_tokens))} b", special="parse")
     Tokenizer(tokenizer.spec)  # what builds tables

@@ -10,15 +10,13 @@ import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from jittok.cli.arguments import Format
 from jittok.errors import OutputError
-
-Format = Literal["npy", "raw"]
-FORMATS: tuple[Format, ...] = ("npy", "raw")
 
 #: Bytes of the .npy header, wide enough for any length: the file is a multiple of 64 bytes before the data.
 _HEADER_SIZE = 128

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: Raised when a file written before could no longer be read as it was meant.
 VERSION = 1
-_DTYPES = {
+_DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("<u1"),
     "U16": np.dtype("<u2"),
     "U32": np.dtype("<u4"),
@@ -165,6 +165,36 @@ def read(path: Path) -> Stored:
     return parse(content, str(path))
 
 
+def read_spec(path: Path) -> TokenizerSpec:
+    """The spec that a jittok file was made from; its tables are not looked at, so they may be of another version.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged.
+    """
+    metadata, arrays = _parse_header(path.read_bytes(), str(path))
+    try:
+        return _spec_of(metadata, arrays, str(path))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{path}: the spec cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _spec_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str) -> TokenizerSpec:
+    stated = json.loads(metadata["spec"])
+    (flags,) = _group(arrays, "vocabulary", ["flags"], where)
+    model = _stored_model(stated["model"], arrays, flags.size, where)
+    spec = _restored(stated, {"model": model}, 0)
+    if not isinstance(spec, TokenizerSpec):
+        raise TypeError("the spec is not a TokenizerSpec")
+    return spec
+
+
 def parse(content: Any, where: str) -> Stored:
     """The tokenizer in the content of a jittok file (bytes or a memory map); see :func:`read`."""
     metadata, arrays = _parse_header(content, where)
@@ -174,16 +204,12 @@ def parse(content: Any, where: str) -> Stored:
             "save it again from its source"
         )
     try:
-        stated = json.loads(metadata["spec"])
+        spec = _spec_of(metadata, arrays, where)
         stated_plan = json.loads(metadata["plan"])
         merges = MergeTables(*_group(arrays, "merges", MergeTables._fields, where))
         vocabulary = VocabularyTables(*_group(arrays, "vocabulary", VocabularyTables._fields, where))
         check_merges(merges, where)
         check_vocabulary(vocabulary, where)
-        model = _stored_model(stated["model"], arrays, len(vocabulary.flags), where)
-        spec = _restored(stated, {"model": model}, 0)
-        if not isinstance(spec, TokenizerSpec):
-            raise TypeError("the spec is not a TokenizerSpec")
         n_ids = len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum())
         if len(vocabulary.flags) < n_ids:
             raise FormatError(f"{where}: vocabulary has fewer ids than the model")

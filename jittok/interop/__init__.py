@@ -1,0 +1,1 @@
+"""Other libraries' call signatures and objects; each is imported inside functions only."""

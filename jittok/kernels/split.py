@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import (
-    mask_ahead,
     and_masks,
-    mask_back,
     count_bits,
     highest_bit,
     load64,
+    mask_ahead,
+    mask_back,
     not_mask,
     or_masks,
     range_bits,
@@ -58,7 +58,7 @@ class Chunk(NamedTuple):
 
     state: NDArray[np.int64]
     text: NDArray[np.uint8]  # [4 * CHUNK + 256] LEAD edges, then the chunk's bytes and edges
-    classes: NDArray[np.uint8]  # [2048] class of the entry at each place, unless ASCII
+    classes: NDArray[np.uint8]  # [2048 + 64] class of the entry at each place, unless ASCII
     masks: NDArray[np.uint64]  # [MASK_BASE + n_masks * MASK_STRIDE]
     offset: NDArray[np.int32]  # [2048 + 80] text offset of the entry at each place, unless ASCII
     word: NDArray[np.int32]  # [CHUNK + 80] text offset where each pre-token begins, and the end of the last
@@ -75,7 +75,7 @@ def new_chunk(n_masks: int) -> Chunk:
     return Chunk(
         state=np.zeros(STATE_SIZE, np.int64),
         text=text,
-        classes=aligned_zeros(2048, np.uint8),
+        classes=aligned_zeros(2048 + 64, np.uint8),
         masks=aligned_zeros(MASK_BASE + n_masks * MASK_STRIDE, np.uint64),
         offset=np.zeros(2048 + 80, np.int32),
         word=np.zeros(CHUNK + 80, np.int32),
