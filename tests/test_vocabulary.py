@@ -103,7 +103,6 @@ def test_empty_vocabulary():
     ("vocab", "added", "word"),
     [
         ({"a": -1}, [], "-1"),
-        ({"a": 0, "b": 0}, [], "'a'.*'b'"),
         ({"a": 2**40}, [], "greatest"),
         ({"a": 0}, [spec.AddedToken(2**31, "x")], "greatest"),
         ({"a": 0}, [spec.AddedToken(-5, "x")], "-5"),
@@ -113,6 +112,15 @@ def test_empty_vocabulary():
 def test_bad_vocabularies(vocab, added, word):
     with pytest.raises(errors.FormatError, match=word):
         build_vocabulary(small(vocab, added))
+
+
+def test_two_tokens_with_one_id():
+    vocab = {"a": 0, "b": 0, "aa": 1}
+    merged = spec.TokenizerSpec(spec.BPEModel(vocab, (("a", "a"),)))
+    with pytest.raises(errors.FormatError, match=r"'a'.*'b'"):
+        build_vocabulary(merged)
+    # Where nothing is merged, nothing follows from which of them is meant.
+    assert Vocabulary(build_vocabulary(small({"a": 0, "b": 0}))).size == 1
 
 
 def test_wrong_types():
