@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.build.junctions import crossed_junctions
 from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, SECOND_FACTOR, fill_slots, fill_two_choices, hash_key
+from jittok.build.junctions import crossed_junctions
 from jittok.errors import FormatError, UnsupportedError
 from jittok.spec import BPEModel, RankModel
 from jittok.tables import (
