@@ -1,74 +1,331 @@
-"""The one module that owns jitting.
+"""The module that owns jitting.
 
 Kernels are decorated with :func:`kernel` (called from Python), :func:`helper` or :func:`inlined` (called from
-kernels only). Nothing is compiled before its first call, and importing :mod:`jittok` does not import this module.
+kernels only). Nothing is compiled before its first call, and nothing here imports Numba before something must
+be compiled. The first call with arguments of some types looks, in this order, for
 
-Compiled kernels are kept in a folder named after the content of every kernel source, so an edit in any of them,
-another Numba version, or another compile setting never finds stale code. The folder is ``$JITTOK_CACHE_DIR``, or
-``$NUMBA_CACHE_DIR/jittok``, or the user's cache folder. Where none can be written, kernels are compiled in each
-process, and one warning says so. A broken cache file counts as absent.
+1. a *code file* in the cache: machine code that is loaded without Numba (:mod:`jittok._native`);
+2. Numba: the kernel is compiled, and a code file left for later processes (:mod:`jittok._compiler`);
+   meanwhile short texts are interpreted (:mod:`jittok._background`);
+3. where code files are not supported (other systems than Linux on x86-64, Numba debugging settings, another
+   Numba whose private parts have moved, arguments of unusual layout), Numba's ordinary dispatcher with a
+   cache on disk.
+
+All three run the same functions. The cache is a folder named after the content of every kernel source, so an
+edit in any of them never finds stale code. It lies in ``$JITTOK_CACHE_DIR``, or ``$NUMBA_CACHE_DIR/jittok``,
+or the user's cache folder. Where none can be written, kernels are compiled in each process, and one warning
+says so. A broken or foreign file counts as absent. ``JITTOK_CODE_FILES=0`` leaves only the third way.
+
+A kernel or helper may be called from a user's own ``@njit`` function too: Numba takes it for its
+``dispatcher``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import sys
-import tempfile
+import threading
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, update_wrapper, wraps
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numba
 
 from jittok.errors import CacheWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
+
+
 #: True when kernels run as plain Python (for coverage and debugging).
-JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+JIT_DISABLED = _is_set("NUMBA_DISABLE_JIT")
 
 #: Folders of other versions that are kept.
 KEPT_VERSIONS = 4
 
+#: Numba's settings that change what is compiled: with any of them, only Numba's own way is taken.
+_COMPILER_SETTINGS = (
+    *("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_DEBUG", "NUMBA_DEBUGINFO", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
+    *("NUMBA_ENABLE_AVX", "NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE", "NUMBA_LLVM_REFPRUNE_PASS"),
+    *("NUMBA_DUMP_LLVM", "NUMBA_DUMP_OPTIMIZED", "NUMBA_DUMP_ASSEMBLY", "NUMBA_ENABLE_PROFILING"),
+)
+
 _HELPER_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+#: True while a code file is compiled, which takes dispatchers of another kind (see ``jittok._compiler``).
+compiling_code_file = False
+
+_lock = threading.RLock()
 
 
 def kernel(function: F) -> F:
-    """Compile `function` at its first call; callable from Python, releases the GIL, cached on disk."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    if not JIT_DISABLED:
-        _attach_cache(dispatcher)
-    return dispatcher  # type: ignore[no-any-return]
+    """Compile `function` at its first call; callable from Python, releases the GIL, kept on disk.
+
+    Its arguments are arrays, NamedTuples of arrays, and whole numbers; it returns a whole number.
+    """
+    return _plain(function) if JIT_DISABLED else Kernel(function)  # type: ignore[return-value]
+
+
+def _plain(function: F) -> F:
+    """Return a kernel as plain Python, whose whole numbers wrap around without a warning, as compiled ones do."""
+    import numpy as np
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return function(*arguments)
+
+    return run  # type: ignore[return-value]
 
 
 def helper(function: F) -> F:
     """Compile `function` for calls from kernels only; it has no Python entry, which saves compile time."""
-    if JIT_DISABLED:
-        return function
-    return numba.njit(**_HELPER_OPTIONS)(function)  # type: ignore[no-any-return]
+    return function if JIT_DISABLED else Helper(function)  # type: ignore[return-value]
 
 
 def inlined(function: F) -> F:
     """Like :func:`helper`, and always inlined into its callers: for small functions in hot loops."""
-    if JIT_DISABLED:
-        return function
-    return numba.njit(forceinline=True, **_HELPER_OPTIONS)(function)  # type: ignore[no-any-return]
+    return function if JIT_DISABLED else Helper(function, inline=True)  # type: ignore[return-value]
+
+
+def machine_operation(function: F) -> F:
+    """Mark the plain Python form of an operation that :mod:`jittok.kernels.machine_code` has as an intrinsic."""
+    return function if JIT_DISABLED else MachineOperation(function)  # type: ignore[return-value]
+
+
+class _Lazy:
+    """A function whose compiled form is made when Numba asks for it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.py_func = function
+        update_wrapper(self, function)  # type: ignore[arg-type]
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__  # pickled by name, as functions are
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.py_func.__module__}.{self.py_func.__qualname__}>"
+
+
+class MachineOperation(_Lazy):
+    """An intrinsic, and its plain Python form."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+    @property
+    def _numba_type_(self) -> Any:
+        from numba.core.registry import cpu_target
+
+        from jittok.kernels import machine_code
+
+        intrinsic = getattr(machine_code, self.py_func.__name__)
+        context = cpu_target.typing_context
+        context.refresh()
+        return context.resolve_value_type(intrinsic)
+
+
+class Helper(_Lazy):
+    """A function that kernels call. Called from Python, it runs as plain Python."""
+
+    def __init__(self, function: Callable[..., Any], inline: bool = False) -> None:
+        super().__init__(function)
+        self._inline = inline
+        self._dispatcher: Any = None
+        self._code_dispatcher: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher of the function."""
+        if self._dispatcher is None:
+            self._dispatcher = self._new_dispatcher()
+        return self._dispatcher
+
+    def _new_dispatcher(self) -> Any:
+        import numba
+
+        from jittok.kernels import machine_code  # noqa: F401  (registers the intrinsics)
+
+        return numba.njit(forceinline=self._inline, **_HELPER_OPTIONS)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        if not compiling_code_file:
+            return self.dispatcher._numba_type_
+        if self._code_dispatcher is None:
+            from jittok._compiler import helper_dispatcher
+
+            self._code_dispatcher = helper_dispatcher(self.py_func, self._inline)
+        return self._code_dispatcher._numba_type_
+
+
+class Kernel(Helper):
+    """A function that Python calls."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._compiled: tuple[Any, ...] = ()  # jittok._native.Compiled for each signature met
+        self._by_signature: dict[str, Any] = {}
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        self._data = names.index("data") if "data" in names else None
+
+    def __call__(self, *arguments: Any) -> Any:
+        for compiled in self._compiled:
+            result = compiled(arguments)
+            if result != -0x8000000000000000:  # jittok._native.MISMATCH
+                return result
+        return self._call_slowly(arguments)
+
+    def _new_dispatcher(self) -> Any:
+        import numba
+
+        from jittok.kernels import machine_code  # noqa: F401
+
+        dispatcher = numba.njit(nogil=True, error_model="numpy")(self.py_func)
+        _attach_cache(dispatcher)
+        return dispatcher
+
+    def _call_slowly(self, arguments: tuple[Any, ...]) -> Any:
+        """Call with arguments of types that no loaded code is for."""
+        environment = code_environment()
+        if environment is not None:
+            from jittok import _native
+
+            arguments = tuple(map(_native.canonical, arguments))
+            try:
+                signature = _native.signature(arguments)
+            except _native.Unsupported:
+                signature = None
+            if signature is not None:
+                if self._is_postponed(signature, arguments):
+                    from jittok import _background
+
+                    return _background.interpret(self.py_func, arguments)
+                compiled = self._code(signature, arguments)
+                if compiled is not None:
+                    result = compiled(arguments)
+                    if result != _native.MISMATCH:
+                        return result
+        return self.dispatcher(*arguments)
+
+    def prepare(self, *arguments: Any) -> bool:
+        """Compile for arguments like these, or load the code; False where code files are not supported."""
+        if code_environment() is None:
+            return False
+        from jittok import _native
+
+        arguments = tuple(map(_native.canonical, arguments))
+        return self._code(_native.signature(arguments), arguments) is not None
+
+    def _is_postponed(self, signature: str, arguments: tuple[Any, ...]) -> bool:
+        """Whether to interpret this call, because nothing is compiled yet and the work is small."""
+        if signature in self._by_signature:
+            return False
+        name, key = self._code_file(signature)
+        if (cache_root() / source_stamp() / name).exists():
+            return False
+        from jittok import _background
+
+        if not _background.is_small(self._work(arguments)):
+            return False
+        try:
+            folder = cache_folder()
+            if folder is not None:
+                _background.request(folder, name, self.py_func.__module__, self.py_func.__name__, arguments)
+        except (OSError, ValueError):  # no process can be started here
+            pass
+        return True
+
+    def _work(self, arguments: tuple[Any, ...]) -> int:
+        """Size of the work: bytes of text where the kernel has text, else of the largest array."""
+        if self._data is not None:
+            return len(arguments[self._data])
+        return max((argument.size for argument in arguments if hasattr(argument, "dtype")), default=0)
+
+    def _code(self, signature: str, arguments: tuple[Any, ...]) -> Any:
+        """Compiled code for a signature: loaded, or compiled now; None if that is not possible."""
+        if signature in self._by_signature:
+            return self._by_signature[signature]
+        from jittok import _native
+
+        with _lock:
+            if signature in self._by_signature:
+                return self._by_signature[signature]
+            compiled = None
+            try:
+                name, key = self._code_file(signature)
+                code = _read_code(name, key)
+                if code is None and _wait_for_code(name):
+                    code = _read_code(name, key)
+                if code is None:
+                    code = self._compile(arguments)
+                    _write_code(name, key, code)
+                function = _native.load(code)
+                if function is not None:
+                    compiled = _native.Compiled(function, arguments)
+            except Exception:  # private parts of Numba: whatever fails here, its ordinary way still works
+                if _is_set("JITTOK_DEBUG"):
+                    raise
+            self._by_signature[signature] = compiled
+            if compiled is not None:
+                self._compiled = (*self._compiled, compiled)
+        return compiled
+
+    def _compile(self, arguments: tuple[Any, ...]) -> Any:
+        from jittok import _compiler
+
+        layout, level = code_environment()  # type: ignore[misc]
+        return _compiler.compile_kernel(self.py_func, arguments, layout, level)
+
+    def _code_file(self, signature: str) -> tuple[str, str]:
+        """Name of the code file for a signature, and the key that it holds."""
+        key = "\n".join((source_stamp(), repr(self), signature, *map(repr, code_environment() or ())))
+        module = self.py_func.__module__.rpartition(".")[2]
+        return f"{module}.{self.py_func.__name__}-{_digest(key)}.code", key
+
+
+# ------------------------------------------------------------------------------------------------------- the cache
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+@cache
+def code_environment() -> tuple[Any, str] | None:
+    """What code files depend on besides the sources: object layout and CPU; None where they are not supported."""
+    if os.environ.get("JITTOK_CODE_FILES") == "0" or any(map(_is_set, _COMPILER_SETTINGS)):
+        return None
+    try:
+        from jittok import _native
+
+        level, layout = _native.cpu_level(), _native.object_layout()
+    except Exception:  # looks into objects of another Python or NumPy than known
+        return None
+    return None if level is None or layout is None else (layout, level)
 
 
 @cache
 def source_stamp() -> str:
-    """Hash of everything that compiled kernels depend on."""
-    digest = hashlib.sha256()
+    """Hash of all sources that compiled kernels come from."""
+    digest = hashlib.blake2b(digest_size=12)
     package = Path(__file__).parent
-    for path in [package / "_jit.py", package / "tables.py", *sorted((package / "kernels").glob("*.py"))]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    settings = (numba.__version__, numba.config.BOUNDSCHECK, numba.config.OPT, sys.version_info[:2])
-    digest.update(repr(settings).encode())
-    return digest.hexdigest()[:24]
+    own = [package / name for name in ("_jit.py", "_native.py", "_compiler.py", "_background.py", "tables.py")]
+    try:
+        for path in [*own, *sorted((package / "kernels").glob("*.py"))]:
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    except OSError:  # not in a folder (a zip file): the version has to do
+        from jittok import __version__
+
+        digest.update(__version__.encode())
+    return digest.hexdigest()
 
 
 def cache_root() -> Path:
@@ -86,39 +343,93 @@ def cache_root() -> Path:
     return Path(base).expanduser() / "jittok"
 
 
+def _read_code(name: str, key: str) -> Any:
+    """The code in a file of the cache; None if there is none, or it is broken or another's."""
+    from jittok import _native
+
+    try:
+        content = (cache_root() / source_stamp() / name).read_bytes()
+    except (OSError, RuntimeError):
+        return None
+    return _native.unpack(content, key)
+
+
+def _wait_for_code(name: str) -> bool:
+    """Wait while a process in the background compiles a code file; False if there was nothing to wait for."""
+    from jittok import _background
+
+    folder = cache_root() / source_stamp()
+    if not _background.enabled() or not folder.is_dir():
+        return False
+    _background.wait(folder, name)
+    return True
+
+
+def _write_code(name: str, key: str, code: Any) -> None:
+    """Leave a code file for other processes. It appears whole or not at all, whoever else writes it meanwhile."""
+    from jittok import _native
+
+    folder = cache_folder()
+    if folder is None:
+        return
+    temporary = folder / f"{name}.{os.getpid()}.{threading.get_ident()}"
+    try:
+        temporary.write_bytes(_native.pack(code, key))
+        os.replace(temporary, folder / name)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        _warn_of_cache(error)
+
+
 @cache
 def cache_folder() -> Path | None:
-    """This version's folder of compiled kernels, made if needed; None (after a warning) if it cannot be written."""
+    """Return the folder of compiled kernels, made if needed; None (after a warning) if that fails."""
     try:
         root = cache_root()
         folder = root / source_stamp()
         is_new = not folder.is_dir()
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"{folder} is read-only")
         if is_new:
             _drop_old_versions(root)
     except (OSError, RuntimeError) as error:
-        warnings.warn(
-            f"compiled kernels cannot be kept ({error}), so every process compiles them anew, which takes seconds; "
-            "set JITTOK_CACHE_DIR to a folder that can be written",
-            CacheWarning,
-            stacklevel=2,
-        )
+        _warn_of_cache(error)
         return None
     return folder
 
 
+def _warn_of_cache(error: Exception) -> None:
+    global _warned_of_cache
+    if _warned_of_cache:
+        return
+    _warned_of_cache = True
+    warnings.warn(
+        f"compiled kernels cannot be kept ({error}), so every process compiles them anew, which takes seconds; "
+        "set JITTOK_CACHE_DIR to a folder that can be written",
+        CacheWarning,
+        stacklevel=2,
+    )
+
+
+_warned_of_cache = False
+
+
 def _drop_old_versions(root: Path) -> None:
     """Remove all but the newest folders of compiled kernels."""
+    import shutil
+
     folders = sorted((f for f in root.iterdir() if f.is_dir()), key=lambda f: f.stat().st_mtime, reverse=True)
     for folder in folders[KEPT_VERSIONS:]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# ---------------------------------------------------------------------------------------------- Numba's own cache
+
+
 def _attach_cache(dispatcher: Any) -> None:
     """Give a dispatcher a disk cache in :func:`cache_folder`, or Numba's own where its internals have moved."""
-    folder = cache_folder()
-    if folder is None:
+    if cache_folder() is None:
         return
     try:
         dispatcher._cache = _package_cache_class()(dispatcher.py_func)
@@ -127,6 +438,21 @@ def _attach_cache(dispatcher: Any) -> None:
             dispatcher.enable_caching()
         except RuntimeError:
             return
+
+
+@cache
+def _numba_stamp() -> str:
+    """Hash of what Numba's cache files depend on."""
+    import numba
+
+    settings = (
+        source_stamp(),
+        numba.__version__,
+        numba.config.BOUNDSCHECK,
+        numba.config.OPT,
+        sys.version_info[:2],
+    )
+    return _digest(repr(settings))
 
 
 @cache
@@ -140,10 +466,10 @@ def _package_cache_class() -> Any:
             self._py_file = function.__code__.co_filename
 
         def get_cache_path(self) -> str:
-            return str(cache_folder())
+            return str(cache_folder() / f"numba-{_numba_stamp()}")  # type: ignore[operator]
 
         def get_source_stamp(self) -> str:
-            return source_stamp()
+            return _numba_stamp()
 
         def get_disambiguator(self) -> str:
             return str(self._function.__code__.co_firstlineno)

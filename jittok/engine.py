@@ -9,18 +9,22 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
-from jittok.errors import ArgumentError, SpecialTokenError
+from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
-from jittok.rewriting import Rewriter
-from jittok.tables import MERGE_RANKED, N_MASKS
+from jittok.spec import Metaspace
+from jittok.tables import MERGE_BYTE_FALLBACK, MERGE_RANKED, MERGE_UNKNOWN, MISSING_UNKNOWN, N_MASKS, SplitTables
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from jittok.rewriting import Rewriter
 
 T = TypeVar("T")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -146,10 +150,26 @@ class Engine:
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._merges = plan.merges
+        #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
+        self._text_size = 0
         #: A large cache begins with room for the vocabulary three times.
         self._cache_bits = min((3 * int(plan.merges.reachable.sum())).bit_length(), LARGEST_CACHE_BITS)
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
         self._special = {token.content for token in plan.added_tokens if token.special}
+        unknown = int(plan.merges.numbers[MERGE_UNKNOWN])
+        ranked = bool(plan.merges.numbers[MERGE_RANKED])
+        #: Id that stands for an unknown token which the vocabulary lacks; -1: none.
+        self._missing_unknown = unknown if unknown >= 0 and plan.merges.reachable[unknown] == MISSING_UNKNOWN else -1
+        #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
+        self._needs_sources = any(
+            isinstance(step, Metaspace) and step.prepend_scheme == "first"
+            for stage in plan.stages
+            if not isinstance(stage, SplitStage)
+            for step in stage.steps
+        )
+        #: Whether characters that the vocabulary lacks leave no token behind.
+        fallback = bool(plan.merges.numbers[MERGE_BYTE_FALLBACK]) and bool((plan.merges.fallback_symbol >= 0).all())
+        self._drops = not ranked and unknown < 0 and not fallback
 
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
@@ -239,7 +259,9 @@ class Engine:
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
-        return min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+        n = min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+        self._text_size = max(self._text_size, source.size // n)
+        return n
 
     def _results(self, source: Source, run: Callable[[int], T], n_threads: int) -> Iterator[T]:
         """The results of all chunks, in order."""
@@ -276,6 +298,8 @@ class Engine:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
             self._pool_owner = owner
         return self._pool.map(run, range(n))
@@ -316,12 +340,13 @@ class Engine:
         """Ids of the documents of one chunk, and whether they lie in `buffer` already (after what is used of it)."""
         plan = self.plan
         n_documents = len(indptr) - 1
-        if not (spans or words or plan.stages) and self._is_plain(data, indptr, enabled):
+        if not (spans or words or plan.stages or self._missing_unknown >= 0) and self._is_plain(data, indptr, enabled):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
             ids, part_end, _, _ = self._run_kernel(data, start, end, False, False, buffer, keep)
             out_indptr = np.zeros(n_documents + 1, np.int64)
             out_indptr[1:] = part_end
             return EncodedTexts(ids, out_indptr), buffer is not None
+        aligned = spans or self._needs_sources
         parts = Parts(
             data,
             np.arange(n_documents),
@@ -332,14 +357,14 @@ class Engine:
         )
         parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
         if plan.normalizer is not None:
-            parts = self._rewrite(parts, plan.normalizer, indptr, spans)
+            parts = self._rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
         for stage in plan.stages:
             if isinstance(stage, SplitStage):
                 parts = _cut(parts, stage)
             else:
-                parts = self._rewrite(parts, stage, indptr, spans)
-        return self._merge(parts, indptr, spans, words), False
+                parts = self._rewrite(parts, stage, indptr, aligned)
+        return self._merge(parts, indptr, first_document, spans, words), False
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
@@ -398,10 +423,10 @@ class Engine:
         changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
         if not changed.size:
             return parts
-        at_start = parts.start[changed] == indptr[parts.document[changed]] if parts.codepoints is None else None
-        if at_start is None:
-            first_of = np.r_[True, parts.document[1:] != parts.document[:-1]]
-            at_start = first_of[changed]
+        if parts.codepoints is None:
+            at_start = parts.start[changed] == indptr[parts.document[changed]]
+        else:
+            at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
         done = rewriter.apply(
             parts.data, parts.start[changed], parts.end[changed], alignment=spans, at_start=at_start
         )
@@ -471,22 +496,42 @@ class Engine:
             fill_cache(self.plan.merges, nothing, old)
             return
         else:
-            bits = max(bits, self._cache_bits)
+            # Texts have a new word for every 200 bytes or so, fewer as they go on.
+            expected = (self._text_size // 128 + len(old.slots) // SLOT_WORDS).bit_length()
+            bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         fill_cache(self.plan.merges, old, worker.cache)
 
-    def _merge(self, parts: Parts, indptr: NDArray[np.int64], spans: bool, words: bool) -> EncodedTexts:
+    def _merge(
+        self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
+    ) -> EncodedTexts:
         """Cut text parts for the last time, merge, and put added tokens between."""
         plan = self.plan
         has_tokens = bool((parts.token >= 0).any())
         text = np.flatnonzero(parts.token < 0) if has_tokens else np.arange(len(parts.token))
         start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
         by_length = spans and not plan.merges.numbers[MERGE_RANKED]
-        ids, part_end, word, length = self._run_kernel(parts.data, start, end, words, by_length)
+        located = self._drops and (spans or words)
+        ids, part_end, word, length = self._run_kernel(parts.data, start, end, words or located, by_length)
+        if self._missing_unknown >= 0:
+            self._refuse_unknown(parts, text, ids, part_end, first_document)
+        counts = np.diff(part_end, prepend=0)
+        n_words = np.zeros(len(text), np.int64)  # pre-tokens of each part
+        id_starts = None
+        if located:
+            # Not every pre-token has an id: number them all, and look up where those of the ids begin.
+            word_start, first_word = _pre_tokens(parts, plan.last_split, start, end)
+            n_words = np.diff(first_word)
+            number = np.repeat(first_word[:-1], counts) + word
+            if len(number) and number.max() >= len(word_start):
+                raise FormatError("the split tables contradict each other; the jittok file is damaged")
+            id_starts = word_start[number]
+        elif words:
+            has_ids = counts > 0
+            n_words[has_ids] = word[part_end[has_ids] - 1] + 1
         span_array = None
         if spans:
-            span_array = self._text_spans(parts, indptr, text, start, end, ids, part_end, length)
-        counts = np.diff(part_end, prepend=0)
+            span_array = self._text_spans(parts, indptr, text, start, end, ids, part_end, length, id_starts)
         if not has_tokens:
             all_ids, all_counts = ids, counts
         else:
@@ -511,13 +556,32 @@ class Engine:
         ends_of_documents = np.searchsorted(parts.document, np.arange(len(indptr)), side="left")
         out_indptr = np.concatenate([[0], part_ends])[ends_of_documents]
         if words:
-            word = _document_words(word, parts, all_counts, out_indptr)
+            all_words = np.ones(len(parts.token), np.int64)
+            all_words[text] = n_words
+            word = _document_words(word, parts, all_counts, all_words)
         return EncodedTexts(
             _frozen(all_ids),
             _frozen(out_indptr),
             None if span_array is None else _frozen(span_array),
             None if not words else _frozen(word),
         )
+
+    def _refuse_unknown(
+        self,
+        parts: Parts,
+        text: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        part_end: NDArray[np.int64],
+        first_document: int,
+    ) -> None:
+        found = np.flatnonzero(ids == self._missing_unknown)
+        if found.size:
+            part = int(np.searchsorted(part_end, found[0], side="right"))
+            document = first_document + int(parts.document[text[part]])
+            raise FormatError(
+                f"text {document} holds a character that the vocabulary lacks, and so is the model's unk_token not in "
+                "the vocabulary; add it to model.vocab, or set model.unk_token to a token that is there"
+            )
 
     def _run_kernel(
         self,
@@ -601,24 +665,31 @@ class Engine:
         ids: NDArray[np.int32],
         part_end: NDArray[np.int64],
         length: NDArray[np.int32],
+        word_starts: NDArray[np.int64] | None,
     ) -> NDArray[np.int64]:
+        """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
         from jittok.kernels.spans import find_spans
 
         merges = self.plan.merges
         by_token = bool(merges.numbers[MERGE_RANKED])
         lengths = _token_lengths(merges.token_indptr) if by_token else length
         spans = np.empty((len(ids), 2), np.int64)
-        if parts.codepoints is None:
+        if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])
             find_spans(_frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), spans)
             return spans
         # Rewritten text: byte ranges, then the codepoints there, then where these come from.
         sizes = lengths[ids].astype(np.int64) if by_token else lengths.astype(np.int64)
         total = np.cumsum(sizes)
-        counts = np.diff(part_end, prepend=0)
-        before = np.concatenate([[0], total])[np.concatenate([[0], part_end[:-1]])] if len(part_end) else total
-        stop = total + np.repeat(start - before, counts)
-        sources = parts.codepoints
+        if word_starts is None:
+            counts = np.diff(part_end, prepend=0)
+            before = np.concatenate([[0], total])[np.concatenate([[0], part_end[:-1]])] if len(part_end) else total
+            stop = total + np.repeat(start - before, counts)
+        else:
+            first_of_word = np.flatnonzero(np.diff(word_starts, prepend=-1))
+            before = (total - sizes)[first_of_word]
+            stop = total + word_starts - np.repeat(before, np.diff(first_of_word, append=len(ids)))
+        sources = parts.codepoints or _own_sources(parts.data, indptr)
         first = sources.number[stop - sizes + 1] - 1
         last = np.maximum(sources.number[stop] - 1, first)
         spans[:, 0] = sources.start[first]
@@ -738,16 +809,25 @@ def _part_spans(parts: Parts, indptr: NDArray[np.int64], rows: NDArray[np.int64]
     return np.stack([sources.start[first], sources.end[last]], axis=1)
 
 
+def _pre_tokens(
+    parts: Parts, split: SplitTables, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where every pre-token of text parts begins, and the number of the first one of each part (one more at the end)."""
+    from jittok.kernels.split import ISOLATED, split_segments
+
+    capacity = int((end - start).sum()) + 1
+    out_start, out_end, out_from = (np.empty(capacity, np.int64) for _ in range(3))
+    n = split_segments(split, ISOLATED, 0, _frozen(parts.data), start, end, out_start, out_end, out_from)
+    return out_start[:n], np.searchsorted(out_from[:n], np.arange(len(start) + 1))
+
+
 def _document_words(
-    word: NDArray[np.int32], parts: Parts, counts: NDArray[np.int64], indptr: NDArray[np.int64]
+    word: NDArray[np.int32], parts: Parts, counts: NDArray[np.int64], words: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """Number pre-tokens through each document, from their numbers inside each part."""
-    n = len(word)
-    if n == 0:
-        return word
-    part = np.repeat(np.arange(len(counts)), counts)
-    new = np.ones(n, np.int64)
-    new[1:] = (word[1:] != word[:-1]) | (part[1:] != part[:-1])
-    running = np.cumsum(new) - 1
-    documents = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return (running - running[indptr[:-1][documents]]).astype(np.int32)
+    """Number pre-tokens through each document, from the `word` numbers inside each part.
+
+    `counts` and `words` are the ids and the pre-tokens of each part, `word` is for each id.
+    """
+    before = np.cumsum(words) - words
+    first_part = np.searchsorted(parts.document, parts.document, side="left")
+    return (word + np.repeat(before - before[first_part], counts)).astype(np.int32)

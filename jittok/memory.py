@@ -44,7 +44,8 @@ def zeros(size: int, dtype: Any) -> NDArray[Any]:
     if n_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(size, kind)
     try:
-        area = mmap.mmap(-1, n_bytes + LARGE_PAGE)
+        # Private: a forked process must not write into this one's arrays.
+        area = mmap.mmap(-1, n_bytes + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         area.madvise(mmap.MADV_HUGEPAGE)
     except OSError:
         return np.zeros(size, kind)

@@ -111,7 +111,7 @@ class MergeTables(NamedTuple):
     direct_slots: NDArray[np.uint64]  # [power of two] tokens looked up whole: hash tag << 32 | token id; all ones empty
     token_bytes: NDArray[np.uint8]  # bytes of all tokens, one after another (units of the model), 64 more at the end
     token_indptr: NDArray[np.int64]  # [vocabulary + 1] token i is token_bytes[token_indptr[i] : token_indptr[i + 1]]
-    reachable: NDArray[np.uint8]  # [vocabulary] 1 where merging the token's own bytes gives the token
+    reachable: NDArray[np.uint8]  # [vocabulary] 1: merging the token's own bytes gives it; 2: see MISSING_UNKNOWN
     crossed: NDArray[np.uint64]  # bitmap of codepoint junctions that some token spans (see kernels.words)
     numbers: NDArray[np.int64]  # see MERGE_* below
 
@@ -126,6 +126,9 @@ MERGE_DIRECT = 5  # number of tokens in direct_slots
 MERGE_CUT = 6  # 1: long words may be cut at junctions that no token crosses
 MERGE_VARIANTS = 7  # bit 0: units that are not first have a form of their own, bit 1: the last one has
 MERGE_NUMBERS = 8
+
+#: In ``MergeTables.reachable``: stands for an unknown token that the vocabulary lacks. It is the last token.
+MISSING_UNKNOWN = 2
 
 
 class AddedTokenTables(NamedTuple):

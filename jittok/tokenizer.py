@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
@@ -19,7 +16,7 @@ from .build.plan import Plan, build_plan
 from .decoding import Decoder
 from .encodings import Batch, EncodedTexts, Encoding, SourceText, whole_number
 from .engine import Engine, Source
-from .errors import ArgumentError, ArgumentTypeError, OutputError
+from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
@@ -544,6 +541,9 @@ class Tokenizer:
 
         It depends on the content of the file, not on how or where it was stored.
         """
+        import hashlib
+        import json
+
         digest = hashlib.sha256(b"jittok %d\n" % _FINGERPRINT_VERSION)
         model = self.spec.model
         tables = self._vocabulary.tables
@@ -712,7 +712,12 @@ def load(
         from .formats import jittok_file
 
         return _from_stored(jittok_file.read(file))
-    return Tokenizer(read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens))
+    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens)
+    try:
+        return Tokenizer(spec)
+    except (FormatError, RegexError, UnsupportedError) as error:
+        # Found when the tables are built, where the file's name is not known.
+        raise type(error)(f"{file}: {error}") from error
 
 
 def load_default() -> Tokenizer:
@@ -740,6 +745,8 @@ def _from_bytes(content: bytes) -> Tokenizer:
 
 def _write_file(file: Path, content: bytes) -> None:
     """Write a file under a temporary name beside its place, and move it there when complete."""
+    import tempfile
+
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)

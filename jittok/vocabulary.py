@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentTypeError, FormatError, TokenIdError
-from .spec import AddedToken, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec
+from .spec import AddedToken, BPEModel, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec
 from .tables import ADDED, NORMALIZED, PRESENT, SPECIAL, STRIPS, VocabularyTables
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
@@ -82,7 +82,9 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     )
     ids = np.fromiter(by_token.values(), dtype=np.int64, count=len(by_token))
     added = {token.id: token for token in spec.added_tokens}
-    _check_ids(ids, list(by_token), added)
+    # Two tokens may share an id where nothing but single characters can come of it, as the reference allows.
+    may_share = isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
+    _check_ids(ids, list(by_token), added, may_share)
 
     size = int(max([ids.max(initial=-1), *added])) + 1
     by_id: list[Any] = [b"" if isinstance(model, RankModel) else ""] * size
@@ -96,13 +98,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
         # The model may make the same string from the text's bytes; another string replaces the model's.
         of_model[number] &= by_id[number] == content
         by_id[number] = content
-        flags[number] |= (
-            PRESENT
-            | ADDED
-            | SPECIAL * added_token.special
-            | STRIPS * (added_token.lstrip or added_token.rstrip)
-            | NORMALIZED * added_token.normalized
-        )
+        flags[number] |= added_token_flags(added_token)
     encoded = _encoded(by_id)
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
@@ -128,6 +124,17 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     return tables
 
 
+def added_token_flags(token: AddedToken) -> int:
+    """Return the bits of ``VocabularyTables.flags`` of an added token."""
+    return (
+        PRESENT
+        | ADDED
+        | SPECIAL * token.special
+        | STRIPS * (token.lstrip or token.rstrip)
+        | NORMALIZED * token.normalized
+    )
+
+
 def _encoded(tokens: list[Any]) -> list[bytes]:
     if not tokens or isinstance(tokens[0], bytes):
         return tokens
@@ -139,7 +146,9 @@ def _encoded(tokens: list[Any]) -> list[bytes]:
         ) from None
 
 
-def _check_ids(ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, AddedToken]) -> None:
+def _check_ids(
+    ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, AddedToken], may_share: bool
+) -> None:
     if len(ids) and ids.min() < 0:
         worst = int(np.argmin(ids))
         raise FormatError(f"the vocabulary's token {tokens[worst]!r} has the id {ids[worst]}: expected 0 or more")
@@ -155,7 +164,7 @@ def _check_ids(ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, Ad
             f"expected at most {limit}"
         )
     counts = np.bincount(ids) if len(ids) else np.zeros(0, dtype=np.int64)
-    if len(counts) and counts.max() > 1:
+    if len(counts) and counts.max() > 1 and not may_share:
         twice = int(np.argmax(counts))
         names = [repr(tokens[i]) for i in np.flatnonzero(ids == twice)[:2].tolist()]
         raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
@@ -341,12 +350,15 @@ class Vocabulary:
             if flags[row] & NORMALIZED and self._shown is not None:
                 token = self._shown(int(ids[row]))
             piece = slice_of(row) if flags[row] & STRIPS and spans is not None else None
-            if piece is not None and spans is not None and spans[row, 1] > spans[row, 0]:
+            if piece:
                 left, right = outer_white_space(piece)
-                # A content that itself begins or ends with white space keeps it.
                 inner_left, inner_right = outer_white_space(token)
-                before = piece[: max(left - inner_left, 0)]
-                token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
+                if left == len(piece):  # all white space: the token itself, or not what was found there
+                    token = piece if inner_left == len(token) else token
+                else:
+                    # A content that itself begins or ends with white space keeps it.
+                    before = piece[: max(left - inner_left, 0)]
+                    token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
             result[row] = token
         return result
 

@@ -57,7 +57,8 @@ class Process:
 
     def setup(self) -> None:
         self.environment = dict(os.environ)
-        self.folder = tempfile.TemporaryDirectory()
+        # A process in the background may still be writing there.
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 
     def teardown(self) -> None:
         self.folder.cleanup()

@@ -10,7 +10,6 @@ import numpy as np
 from jittok import tables
 from jittok.spec import AddedToken
 from jittok.tables import read_only
-from jittok.unicode.normalization import load_word_classes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +76,7 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
     numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max(map(len, strings), default=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
-    word = load_word_classes()
+    word_page_of, word_class_of = _word_classes(tokens)
     return tables.AddedTokenTables(
         ids=read_only(np.array([token.id for token in tokens], dtype=np.int32)),
         lengths=read_only(np.array(list(map(len, contents)), dtype=np.int32)),
@@ -99,10 +98,20 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
         longest=read_only(longest),
         root_next=read_only(root_next),
         endings=read_only(_endings(strings, kernels.MAX_ENDINGS)),
-        word_page_of=word.page_of,
-        word_class_of=word.class_of,
+        word_page_of=word_page_of,
+        word_class_of=word_class_of,
         numbers=read_only(numbers),
     )
+
+
+def _word_classes(tokens: Sequence[AddedToken]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    """Which codepoints are word characters; where no token asks, a table without any, which is quickly made."""
+    if any(token.single_word for token in tokens):
+        from jittok.unicode.normalization import load_word_classes
+
+        word = load_word_classes()
+        return word.page_of, word.class_of
+    return read_only(np.zeros(0x110000 >> 7, dtype=np.uint16)), read_only(np.zeros(128, dtype=np.uint8))
 
 
 def _shorter(contents: list[bytes], first_of: dict[bytes, int]) -> NDArray[np.int32]:

@@ -21,6 +21,7 @@ from jittok.tables import (
     MERGE_UNIT,
     MERGE_UNKNOWN,
     MERGE_VARIANTS,
+    MISSING_UNKNOWN,
     MergeTables,
 )
 
@@ -61,7 +62,8 @@ def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> Merg
     Raises
     ------
     UnsupportedError
-        More tokens or merges than the tables hold, or byte fallback together with a subword prefix or suffix.
+        More tokens or merges than the tables hold; byte fallback together with a subword prefix or suffix, or
+        with a byte-level vocabulary that lacks bytes.
     FormatError
         A merge names a token that the vocabulary lacks.
     """
@@ -76,10 +78,8 @@ def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> Merg
         raise UnsupportedError(
             "model.byte_fallback together with continuing_subword_prefix or end_of_word_suffix is not supported"
         )
-    if not model.vocab:
-        raise FormatError("model.vocab is empty; at least one token is needed")
     vocab = model.vocab
-    _check_size(max(vocab.values()), len(model.merges))
+    _check_size(max(vocab.values(), default=0), len(model.merges))
     pairs, results = _listed_pairs(model)
     alphabet = byte_alphabet()
     units: dict[tuple[int, int], int] = {}
@@ -97,6 +97,10 @@ def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> Merg
                 units[variant, ord(character)] = identifier
             elif character in alphabet:
                 units[variant, alphabet[character]] = identifier
+    if model.byte_fallback and byte_level and len(units) < 256:
+        raise UnsupportedError(
+            "model.byte_fallback is on, but the byte-level vocabulary lacks some of the 256 bytes; this is not supported"
+        )
     return _build(_token_bytes(vocab, byte_level), pairs, results, units, model, byte_level=byte_level)
 
 
@@ -179,7 +183,13 @@ def _build(
     *,
     byte_level: bool,
 ) -> MergeTables:
-    size = max(tokens) + 1
+    size = max(tokens, default=-1) + 1
+    complete = byte_level and not _variants(model) and all((0, byte) in units for byte in range(256))
+    missing_unknown = (
+        model is not None and model.unk_token is not None and model.unk_token not in model.vocab and not complete
+    )
+    # An unknown token that the vocabulary lacks is one token more, whose id the engine takes for an error.
+    size += missing_unknown
     token_list = [tokens.get(i, b"") for i in range(size)]
     token_indptr = np.zeros(size + 1, np.int64)
     np.cumsum([len(token) for token in token_list], out=token_indptr[1:])
@@ -190,10 +200,10 @@ def _build(
     fallback = np.full(256, -1, np.int32)
     if model is not None:
         if model.unk_token is not None:
-            numbers[MERGE_UNKNOWN] = model.vocab.get(model.unk_token, -1)
+            numbers[MERGE_UNKNOWN] = model.vocab.get(model.unk_token, size - 1 if missing_unknown else -1)
         numbers[MERGE_FUSE_UNKNOWN] = model.fuse_unk
         numbers[MERGE_BYTE_FALLBACK] = model.byte_fallback
-        numbers[MERGE_VARIANTS] = (1 if model.continuing_subword_prefix else 0) | (2 if model.end_of_word_suffix else 0)
+        numbers[MERGE_VARIANTS] = _variants(model)
         if model.byte_fallback:
             fallback[:] = [model.vocab.get(f"<0x{byte:02X}>", -1) for byte in range(256)]
     keys = np.array([variant << 21 | unit for variant, unit in units], np.uint64)
@@ -212,8 +222,10 @@ def _build(
         crossed=np.zeros(1, np.uint64),
         numbers=numbers,
     )
+    if missing_unknown:
+        general.reachable[size - 1] = MISSING_UNKNOWN
     tables = general
-    if byte_level and not numbers[MERGE_VARIANTS] and all((0, byte) in units for byte in range(256)):
+    if complete:
         tables = _ranked(general, pairs, [units[0, byte] for byte in range(256)])
     direct = model is None or model.ignore_merges
     if direct:
@@ -226,6 +238,13 @@ def _build(
     for array in tables:
         array.setflags(write=False)
     return tables
+
+
+def _variants(model: BPEModel | RankModel | None) -> int:
+    """Bit 0: units that are not a word's first have a form of their own; bit 1: the last one has."""
+    if not isinstance(model, BPEModel):
+        return 0
+    return (1 if model.continuing_subword_prefix else 0) | (2 if model.end_of_word_suffix else 0)
 
 
 def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:
@@ -255,6 +274,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
     reachable[symbol_token] = 1
     numbers = general.numbers.copy()
     numbers[MERGE_RANKED] = 1
+    numbers[[MERGE_UNKNOWN, MERGE_FUSE_UNKNOWN, MERGE_BYTE_FALLBACK]] = -1, 0, 0  # no byte is unknown
     numbers[MERGE_CUT] = 1
     return general._replace(
         pair_slots=_pair_slots(left, right),
@@ -262,6 +282,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
         merge_result=np.arange(256, 256 + len(made), dtype=np.int32),
         symbol_token=symbol_token,
         unit_slots=np.full(8, EMPTY, np.uint64),
+        fallback_symbol=np.full(256, -1, np.int32),
         reachable=reachable,
         crossed=crossed_junctions(general.token_bytes, general.token_indptr, reachable.astype(np.bool_)),
         numbers=numbers,

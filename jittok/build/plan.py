@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.build.added_tokens import build_added_tokens
-from jittok.build.merge_tables import build_merge_tables
-from jittok.build.regex_automaton import compile_split
-from jittok.build.split_windows import build_split_tables
 from jittok.errors import UnsupportedError
-from jittok.rewriting import Rewriter, build_rewriter
 from jittok.spec import (
     AddedToken,
     ByteLevel,
@@ -25,7 +20,10 @@ from jittok.spec import (
     TokenizerSpec,
 )
 from jittok.tables import AddedTokenTables, CodepointClasses, MergeTables, SplitAutomaton, SplitTables
-from jittok.vocabulary import is_byte_level
+
+# What builds tables is imported where it is needed: a jittok file brings most of them along.
+if TYPE_CHECKING:
+    from jittok.rewriting import Rewriter
 
 #: The split that GPT-2 published, which tokenizers' ByteLevel uses.
 GPT2_PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -104,9 +102,12 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     FormatError
         The model contradicts itself.
     """
-    normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
+    from jittok.build.merge_tables import build_merge_tables
+
+    normalizer = _normalizer(spec)
     stages, last = _stages(spec.pre_tokenizers)
-    byte_level = isinstance(spec.model, RankModel) or is_byte_level(spec)
+    # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
+    byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
@@ -120,7 +121,7 @@ def restored_plan(
     spec: TokenizerSpec, stages: tuple[SplitStage | Rewriter, ...], last_split: SplitTables, merges: MergeTables
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
-    normalizer = build_rewriter(spec.normalizers) if spec.normalizers else None
+    normalizer = _normalizer(spec)
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
@@ -128,6 +129,14 @@ def restored_plan(
         last_split=last_split,
         merges=merges,
     )
+
+
+def _normalizer(spec: TokenizerSpec) -> Rewriter | None:
+    if not spec.normalizers:
+        return None
+    from jittok.rewriting import build_rewriter
+
+    return build_rewriter(spec.normalizers)
 
 
 def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:
@@ -148,6 +157,8 @@ def _added_stage(
     """Tables for some of the added tokens, their content normalised if a normalizer is given."""
     if not members:
         return None
+    from jittok.build.added_tokens import build_added_tokens
+
     chosen = [tokens[i] for i in members]
     if normalizer:
         contents = normalizer.apply_strings([token.content for token in chosen])
@@ -168,6 +179,10 @@ def _added_stage(
 
 def _stages(pre_tokenizers: tuple[PreTokenizer, ...]) -> tuple[list[SplitStage | Rewriter], SplitTables]:
     """Stages of the pre-tokenizers, and the last cut."""
+    from jittok.build.regex_automaton import compile_split
+    from jittok.build.split_windows import build_split_tables
+    from jittok.rewriting import build_rewriter
+
     stages: list[SplitStage | Rewriter] = []
     after_byte_level = False
     for step in pre_tokenizers:

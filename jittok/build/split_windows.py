@@ -270,7 +270,9 @@ def _votes(next_state: NDArray[np.int64], accepts: NDArray[np.bool_], start: int
     )
     first = next_state[start]
     for c in range(n_classes):
-        if first[c] == 0:
+        if accepts[start, c]:
+            votes[n_states, c] = _YES  # an empty match cuts, and so does a longer one
+        elif first[c] == 0:
             votes[n_states, c] = _NO
         else:
             certain = accepts[first[c]]

@@ -100,6 +100,7 @@ def check_split(tables: SplitTables, where: str) -> None:
     check.below(tables.byte_class, end_class + 1, "byte_class")
     check(len(tables.ranges) % 3 == 0, "ranges", "rows of three values")
     check(0 <= decided < n_masks and 0 <= undecided < n_masks, "numbers", "masks that there are")
+    check(decided != undecided, "numbers", "two different masks")
     check(len(tables.program) % 4 == 0, "program", "rows of four values")
     operation, result, first, second = tables.program.reshape(-1, 4).T
     check.below(operation, MASK_AHEAD + 1, "program")
@@ -133,8 +134,11 @@ def check_merges(tables: MergeTables, where: str) -> None:
     for name in ("pair_slots", "unit_slots", "direct_slots"):
         check.power_of_two(getattr(tables, name), name)
     pairs = tables.pair_slots[tables.pair_slots != EMPTY]
-    if len(pairs):
-        check(int((pairs & np.uint64(_NO_MERGE)).max()) < n_merges, "pair_slots", "numbers of merges")
+    made = (pairs & np.uint64(_NO_MERGE)).astype(np.int64)
+    left, right = (pairs >> np.uint64(44)).astype(np.int64), (pairs >> np.uint64(24) & np.uint64(0xFFFFF)).astype(np.int64)
+    check.below(made, n_merges, "pair_slots")
+    check.below(left, n_symbols, "pair_slots")
+    check.below(right, n_symbols, "pair_slots")
     units = tables.unit_slots[tables.unit_slots != EMPTY]
     check(len(units) < len(tables.unit_slots), "unit_slots", "an empty slot")
     if len(units):
@@ -157,6 +161,15 @@ def check_merges(tables: MergeTables, where: str) -> None:
         check(len(tables.byte_pair) == 1 << 16, "byte_pair", "65536 values")
         known = tables.byte_pair[tables.byte_pair != _NO_MERGE]
         check.below(known, n_merges, "byte_pair")
+        # Spans add up the lengths of tokens, so these must be the lengths of the text that is merged.
+        lengths = np.diff(tables.token_indptr)[tables.symbol_token]
+        check((lengths[:256] == 1).all(), "token_indptr", "one byte for each symbol of a byte")
+        check((lengths[256 + known] == 2).all(), "byte_pair", "merges that make tokens of two bytes")
+        check(
+            (lengths[256 + made] == lengths[left] + lengths[right]).all(),
+            "pair_slots",
+            "merges whose token is as long as its two parts",
+        )
 
 
 def check_vocabulary(tables: VocabularyTables, where: str) -> None:

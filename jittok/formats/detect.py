@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jittok.errors import (
     ArgumentError,
@@ -15,9 +16,10 @@ from jittok.errors import (
     UnknownFormatError,
     UnsupportedError,
 )
-from jittok.formats import merges_txt, tiktoken_file, tokenizer_json
-from jittok.formats._json import parse_json
-from jittok.spec import TokenizerSpec
+
+# The modules of the formats are imported where they are needed: a jittok file needs none of them.
+if TYPE_CHECKING:
+    from jittok.spec import TokenizerSpec
 
 #: Every format by name. Those in `_LATER` are recognised, but not read yet.
 FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
@@ -127,6 +129,8 @@ def read_spec(
         raise UnsupportedError(f"{file}: files of the format {found} are not supported yet")
     if found == "jittok":
         raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
+    from jittok.formats import merges_txt, tiktoken_file, tokenizer_json
+
     if found == "merges":
         return merges_txt.read(file.parent, file.name, _partner(file.name))
     data = merges_txt.read_file(file)
@@ -148,6 +152,8 @@ def _member(directory: Path, format: str | None) -> Path:
     if "tokenizer.json" in names and format in (None, "tokenizer.json"):
         return directory / "tokenizer.json"
     if format in (None, "merges"):
+        from jittok.formats import merges_txt
+
         for vocab_name, merges_name in merges_txt.FILE_NAMES:
             if {vocab_name, merges_name} <= names:
                 return directory / vocab_name
@@ -177,6 +183,8 @@ def _is_format(file: Path, format: str) -> bool:
 
 def _partner(name: str) -> str:
     """Return the name of the merges file that goes with a vocabulary file."""
+    from jittok.formats import merges_txt
+
     for vocab_name, merges_name in merges_txt.FILE_NAMES:
         if name.endswith(vocab_name):
             return name.removesuffix(vocab_name) + merges_name
@@ -185,6 +193,8 @@ def _partner(name: str) -> str:
 
 def _vocab_of_merges(file: Path) -> Path:
     """Return the vocabulary file of a pair of which `file` is either one."""
+    from jittok.formats import merges_txt
+
     for vocab_name, merges_name in merges_txt.FILE_NAMES:
         if file.name.endswith(merges_name):
             return file.with_name(file.name.removesuffix(merges_name) + vocab_name)
@@ -240,6 +250,9 @@ def _safetensors_header(file: Path, head: bytes) -> bytes:
 
 
 def _detect_json(file: Path, head: bytes) -> str:
+    from jittok.formats import merges_txt, tokenizer_json
+    from jittok.formats._json import parse_json
+
     first = _FIRST_FIELD.match(head)
     if first is not None:
         key, start = first.groups()
@@ -259,6 +272,8 @@ def _detect_json(file: Path, head: bytes) -> str:
 
 
 def _detect_lines(head: bytes, *, complete: bool) -> str | None:
+    from jittok.formats import tiktoken_file
+
     lines = head.split(b"\n")
     if not complete and len(lines) > 1:
         lines.pop()

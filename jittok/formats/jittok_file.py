@@ -13,8 +13,10 @@ import json
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +26,12 @@ from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
 from jittok.build.validate import check_merges, check_split, check_vocabulary
 from jittok.errors import FormatError, MissingFileError
-from jittok.rewriting import Rewriter, build_rewriter
-from jittok.spec import BPEModel, RankModel, TokenizerSpec
-from jittok.tables import MergeTables, SplitTables, VocabularyTables
+from jittok.spec import BPEModel, DecodeMetaspace, DecodeStrip, Metaspace, RankModel, Template, TokenizerSpec
+from jittok.tables import MISSING_UNKNOWN, PRESENT, MergeTables, SplitTables, VocabularyTables
+from jittok.vocabulary import added_token_flags
+
+if TYPE_CHECKING:
+    from jittok.rewriting import Rewriter
 
 #: Raised when a file written before could no longer be read as it was meant.
 VERSION = 1
@@ -203,11 +208,18 @@ def parse(content: Any, where: str) -> Stored:
         vocabulary = VocabularyTables(*_group(arrays, "vocabulary", VocabularyTables._fields, where))
         check_merges(merges, where)
         check_vocabulary(vocabulary, where)
-        if len(vocabulary.flags) < len(merges.token_indptr) - 1:
+        model = _stored_model(stated["model"], arrays, len(vocabulary.flags), where)
+        spec = _restored(stated, {"model": model}, 0)
+        if not isinstance(spec, TokenizerSpec):
+            raise TypeError("the spec is not a TokenizerSpec")
+        n_ids = len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum())
+        if len(vocabulary.flags) < n_ids:
             raise FormatError(f"{where}: vocabulary has fewer ids than the model")
         stages: list[SplitStage | Rewriter] = []
         for number, stage in enumerate(stated_plan["stages"]):
             if "steps" in stage:
+                from jittok.rewriting import build_rewriter
+
                 stages.append(build_rewriter([_restored(step, {}, 0) for step in stage["steps"]]))
                 continue
             tables = SplitTables(*_group(arrays, f"split.{number}", SplitTables._fields, where))
@@ -218,10 +230,11 @@ def parse(content: Any, where: str) -> Stored:
             stages.append(SplitStage(tables, behavior, bool(stage["invert"])))
         last = SplitTables(*_group(arrays, "last_split", SplitTables._fields, where))
         check_split(last, f"{where}: last_split")
+        _check_spec(spec, vocabulary, where)
         plan = plan_module.restored_plan(spec, tuple(stages), last, merges)
     except FormatError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
         raise FormatError(
             f"{where}: the metadata is not what this version writes ({type(error).__name__}: {error}); "
             "save the tokenizer again from its source"
@@ -285,10 +298,64 @@ def _restored(value: Any, given: Mapping[str, Any], depth: int) -> Any:
         if not (isinstance(kind, type) and is_dataclass(kind)):
             raise ValueError(f"unknown kind {value['kind']!r}")
         items = {name: _restored(item, {}, depth + 1) for name, item in value.items() if name not in ("kind", *given)}
+        hints = _hints(kind)
+        for name, item in items.items():
+            if not _fits(item, hints[name]):
+                raise TypeError(f"{value['kind']}.{name} is {item!r}")
         return kind(**items, **given)
     if isinstance(value, dict):
         return {key: _restored(item, {}, depth + 1) for key, item in value.items()}
     return value
+
+
+_hints = cache(get_type_hints)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a field of a spec is declared with."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, argument) for argument in arguments)
+    if origin is Literal:
+        return value in arguments
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return all(_fits(item, arguments[0]) for item in value)
+        return len(value) == len(arguments) and all(map(_fits, value, arguments))
+    if origin is Mapping:
+        return isinstance(value, dict) and all(
+            _fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items()
+        )
+    if hint is int:
+        return type(value) is int
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def _check_spec(spec: TokenizerSpec, vocabulary: VocabularyTables, where: str) -> None:
+    """Check what types do not say: ids are in the vocabulary, and characters are single characters."""
+    n_ids = len(vocabulary.flags)
+    expected = vocabulary.flags & PRESENT
+    for token in spec.added_tokens:
+        if not 0 <= token.id < n_ids:
+            raise FormatError(f"{where}: the added token {token.content!r} has the id {token.id}, which is not there")
+        expected[token.id] = added_token_flags(token)
+    if not np.array_equal(expected, vocabulary.flags):
+        raise FormatError(f"{where}: vocabulary.flags does not fit the added tokens; the file is damaged")
+    for step in spec.post_processors:
+        for piece in (*step.single, *(step.pair or ())) if isinstance(step, Template) else ():
+            if len(piece.ids) != len(piece.tokens) or not all(0 <= number < n_ids for number in piece.ids):
+                raise FormatError(f"{where}: the template names the ids {piece.ids}, which are not all there")
+            if not 0 <= piece.type_id < 1 << 31:
+                raise FormatError(f"{where}: the template has the type id {piece.type_id}")
+    for stage in (*spec.pre_tokenizers, *spec.decoders):
+        if isinstance(stage, Metaspace | DecodeMetaspace) and len(stage.replacement) != 1:
+            raise FormatError(f"{where}: Metaspace.replacement is {stage.replacement!r}; expected one character")
+        if isinstance(stage, DecodeStrip) and len(stage.content) != 1:
+            raise FormatError(f"{where}: DecodeStrip.content is {stage.content!r}; expected one character")
 
 
 # ----------------------------------------------------------------------------------- the model, read when asked for
@@ -308,8 +375,14 @@ class _StoredTokens(Mapping[Any, int]):
             blob, bounds = strings.tobytes(), indptr.tolist()
             tokens: list[Any] = [blob[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
             if self._text:
-                tokens = [token.decode("utf-8", "surrogatepass") for token in tokens]
-            self._items = dict(zip(tokens, ids.tolist(), strict=True))
+                try:
+                    tokens = [token.decode("utf-8", "surrogatepass") for token in tokens]
+                except UnicodeDecodeError:
+                    raise FormatError("model.strings of the jittok file is not UTF-8; the file is damaged") from None
+            items = dict(zip(tokens, ids.tolist(), strict=True))
+            if len(items) != len(ids):
+                raise FormatError("model.strings of the jittok file has a token twice; the file is damaged")
+            self._items = items
         return self._items
 
     def __getitem__(self, key: Any) -> int:
@@ -343,8 +416,15 @@ class _StoredMerges(Sequence[tuple[str, str]]):
         return len(self._pairs)
 
 
-def _stored_model(stated: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str) -> BPEModel | RankModel:
+def _stored_model(
+    stated: dict[str, Any], arrays: dict[str, NDArray[Any]], n_ids: int, where: str
+) -> BPEModel | RankModel:
     strings, indptr, ids = _group(arrays, "model", ["strings", "string_indptr", "ids"], where)
+    for name, array, dtype in (("strings", strings, np.uint8), ("string_indptr", indptr, np.int64), ("ids", ids, np.int32)):
+        if array.dtype != dtype or array.ndim != 1:
+            raise FormatError(f"{where}: model.{name} is not a flat array of {np.dtype(dtype)}; the file is damaged")
+    if len(ids) and (ids.min() < 0 or ids.max() >= n_ids):
+        raise FormatError(f"{where}: model.ids has values outside 0 to {n_ids - 1}; the file is damaged")
     if len(indptr) != len(ids) + 1 or len(indptr) == 0 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise FormatError(f"{where}: model.string_indptr does not fit model.ids; the file is damaged")
     if indptr[-1] > len(strings):
@@ -353,8 +433,12 @@ def _stored_model(stated: dict[str, Any], arrays: dict[str, NDArray[Any]], where
         return RankModel(_StoredTokens(strings, indptr, ids, text=False))
     vocab = _StoredTokens(strings, indptr, ids, text=True)
     (pairs,) = _group(arrays, "model", ["merges"], where)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise FormatError(f"{where}: model.merges has the shape {pairs.shape}; expected [n, 2]")
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype != np.int32:
+        raise FormatError(f"{where}: model.merges is {pairs.dtype}{list(pairs.shape)}; expected int32[n, 2]")
+    known = np.zeros(n_ids, np.bool_)
+    known[ids] = True
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n_ids or not known[pairs].all()):
+        raise FormatError(f"{where}: model.merges names ids without a token; the file is damaged")
     model = _restored(stated, {"vocab": vocab, "merges": _StoredMerges(vocab, pairs)}, 0)
     if not isinstance(model, BPEModel):
         raise FormatError(f"{where}: the model is a {stated['kind']}, which this version does not know")

@@ -102,7 +102,8 @@ def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, len
     """Initial symbols of the word in bytes [first, end), and how many bytes each stands for; returns their number.
 
     At most one symbol for each byte. Units that the vocabulary lacks become byte tokens, the unknown token, or
-    nothing, in tokenizers' order: an unknown token is held back until the next known unit.
+    nothing, in tokenizers' order: an unknown token is held back until the next known unit. The bytes of one that
+    becomes nothing count to the symbol before it, or to the first.
     """
     if merges.numbers[MERGE_RANKED]:
         for i in range(end - first):
@@ -111,6 +112,7 @@ def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, len
         return end - first
     n = np.int64(0)
     held = np.int64(0)  # bytes of the unknown token held back
+    skipped = np.int64(0)  # bytes before the first symbol
     unknown = merges.numbers[MERGE_UNKNOWN]
     variants = merges.numbers[MERGE_VARIANTS]
     at = first
@@ -157,11 +159,17 @@ def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, len
                     n += 1
                     held = np.int64(0)
                 held += length
+            elif not found and n > 0:
+                lengths[n - 1] += length
+            elif not found:
+                skipped += length
         at += length
     if held > 0:
         symbols[n] = unknown
         lengths[n] = held
         n += 1
+    if n > 0:
+        lengths[0] += skipped
     return n
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, kernel
-from jittok.kernels.machine import low_bits, trailing_zeros
+from jittok.kernels.machine import range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
     SUBSTITUTION_COMPOSES,
@@ -100,7 +100,7 @@ def may_change(
         while position < end and not changes:
             if not ascii_changes and np.int64(data[position]) < 0x80:
                 if position + 64 <= data.shape[0]:  # may look beyond the segment
-                    position += trailing_zeros(low_bits(data, position, 7))
+                    position += trailing_zeros(range_bits(data, position, 0x80, 0x80))
                     if position > end:
                         position = end
                 else:
@@ -474,8 +474,8 @@ def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: An
 
     Notes
     -----
-    Linear: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. The replacement comes from the last
-    codepoint of what it replaces, as tokenizers has it.
+    Linear: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. The replacement comes from all that
+    it replaces (in tokenizers only from the last codepoint of it, so that a span leaves text out).
     """
     aligned = text.source_start.shape[0] > 0
     capacity = out.codepoints.shape[0]
@@ -530,7 +530,7 @@ def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: An
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        out.source_start[written] = text.source_start[i]
+                        out.source_start[written] = text.source_start[i - length + 1]
                         out.source_end[written] = text.source_end[i]
                     written += 1
         out.indptr[segment + 1] = written
@@ -593,7 +593,8 @@ def replace_matches(automaton: Any, content: Any, text: Any, out: Any) -> int:
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        out.source_start[written] = text.source_start[best - 1] if best > first else 0
+                        begin = position if best > position else best - 1
+                        out.source_start[written] = text.source_start[begin] if best > first else 0
                         out.source_end[written] = text.source_end[best - 1] if best > first else 0
                     written += 1
                 match_end = best

@@ -101,7 +101,7 @@ def decode_codepoint(data: Any, at: int) -> int:
     return ((first & 7) << 18 | second << 12 | third << 6 | (np.int64(data[np.uint64(at + 3)]) & 63)) << 3 | 4
 
 
-@helper
+@inlined
 def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: Any) -> int:
     """Fill the chunk from SEGMENT and POSITION on with segments before `last`; returns the place after its last entry.
 
@@ -224,14 +224,15 @@ def next_boundary(
 ) -> int:
     """The boundary after the one at place `first`, by the automaton; -1 if the chunk ends too soon.
 
-    Codepoints that no match covers make one pre-token, up to the next match or the edge.
+    Codepoints that no match covers make one pre-token, up to the next match (an empty one too) or the edge.
     """
     end = match_end(transitions, start, classes, first, stop, complete)
     if end != first:
         return end
     at = first + 1
     while at < stop:
-        if classes[np.uint64(at)] == end_class:
+        kind = np.int64(classes[np.uint64(at)])
+        if kind == end_class or transitions[np.uint64(start + kind)] & np.uint32(1):
             return at
         end = match_end(transitions, start, classes, at, stop, complete)
         if end < 0:
@@ -242,7 +243,7 @@ def next_boundary(
     return at if complete else -1
 
 
-@helper
+@inlined
 def run_program(split: Any, chunk: Any, words: int) -> int:
     """Run the mask program over the places of the chunk; `words` of each mask matter.
 
@@ -307,7 +308,7 @@ def run_program(split: Any, chunk: Any, words: int) -> int:
     return 0
 
 
-@helper
+@inlined
 def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> int:
     """Run the automaton where the masks do not decide, and add the boundaries it finds.
 
@@ -356,7 +357,7 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
     return limit
 
 
-@helper
+@inlined
 def split_chunk(split: Any, chunk: Any) -> int:
     """Find the boundaries of the loaded chunk; returns the number of complete pre-tokens, edges among them.
 
@@ -371,6 +372,14 @@ def split_chunk(split: Any, chunk: Any) -> int:
     decided = MASK_BASE + split.numbers[DECIDED] * MASK_STRIDE
     undecided = MASK_BASE + split.numbers[UNDECIDED] * MASK_STRIDE
     run_program(split, chunk, (stop + 127) >> 6)
+    # Texts begin and end where they do, whatever the program of a damaged file says: all else relies on it.
+    masks[decided + 1] |= np.uint64(1)
+    masks[undecided + 1] &= ~np.uint64(1)
+    for piece in range(state[PIECES] if complete else state[PIECES] - 1):
+        for place in range(chunk.piece_edge[piece], chunk.piece_edge[piece] + 2):
+            bit = np.uint64(1) << np.uint64(place & 63)
+            masks[decided + (place >> 6)] |= bit
+            masks[undecided + (place >> 6)] &= ~bit
     # The codepoint after the last entry is known only where a segment ends there.
     limit = stop if complete else stop - 1
     any_undecided = np.uint64(0)
@@ -460,15 +469,24 @@ def match_in_text(split: Any, data: Any, first: int, end: int) -> int:
 def pre_token_end(split: Any, data: Any, first: int, end: int) -> int:
     """End of the pre-token that begins at byte `first` of a segment that ends at byte `end`, by the automaton alone.
 
-    Codepoints that no match covers make one pre-token, up to the next match. Linear in the bytes read.
+    Codepoints that no match covers make one pre-token, up to the next match (an empty one too).
     """
     match = match_in_text(split, data, first, end)
     if match != first:
         return match
     at = first + (decode_codepoint(data, first) & 7)
-    while at < end and match_in_text(split, data, at, end) == at:
+    while at < end and not matches_empty(split, data, at) and match_in_text(split, data, at, end) == at:
         at += decode_codepoint(data, at) & 7
     return at
+
+
+@helper
+def matches_empty(split: Any, data: Any, at: int) -> int:
+    """1 if the pattern can match the empty string before the codepoint at byte `at`, else 0."""
+    codepoint = decode_codepoint(data, at) >> 3
+    page = np.int64(split.page_of[codepoint >> 7])
+    kind = np.int64(split.class_of[page << 7 | (codepoint & 127)])
+    return np.int64(split.transitions[split.numbers[START] + kind] & np.uint32(1))
 
 
 #: What becomes of matches (``behavior`` of ``split_segments``), as the reference names them.
@@ -506,14 +524,20 @@ def split_segments(
         at = starts[segment]
         if n + (end - at) > out_start.size:
             return -segment - 1
+        match_stop = np.int64(-1)  # end of the last match: an empty match there does not count
         first_piece = n
         before_matched = False
+        # One turn for each match, empty ones too, and for each stretch between matches.
         while at < end:
             stop = match_in_text(split, data, at, end)
-            matched = stop != at
-            if not matched:
+            matched = stop != at or (at != match_stop and matches_empty(split, data, at) == 1)
+            if matched:
+                match_stop = stop
+            else:
                 stop = at + (decode_codepoint(data, at) & 7)
-                while stop < end and match_in_text(split, data, stop, end) == stop:
+                while stop < end and not matches_empty(split, data, stop):
+                    if match_in_text(split, data, stop, end) != stop:
+                        break
                     stop += decode_codepoint(data, stop) & 7
             if invert:
                 matched = not matched
@@ -528,10 +552,14 @@ def split_segments(
             if extend:
                 out_end[n - 1] = stop
             elif not (matched and behavior == REMOVED):
+                if n > first_piece and out_start[n - 1] == out_end[n - 1]:
+                    n -= 1  # an empty piece that nothing was joined to
                 out_start[n] = at
                 out_end[n] = stop
                 out_from[n] = segment
                 n += 1
             before_matched = matched
             at = stop
+        if n > first_piece and out_start[n - 1] == out_end[n - 1]:
+            n -= 1
     return n

@@ -207,7 +207,7 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
     return n
 
 
-@helper
+@inlined
 def is_crossed(crossed: Any, left: int, right: int) -> bool:
     """Whether some token may span the junction of two codepoints; see ``build.junctions``."""
     shift = np.uint64(58) - np.uint64(trailing_zeros(np.uint64(crossed.size)))
@@ -215,7 +215,7 @@ def is_crossed(crossed: Any, left: int, right: int) -> bool:
     return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE != 0
 
 
-@helper
+@inlined
 def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
     """Cut pre-tokens that do not fit a key between codepoints that no token spans; returns the number of words.
 
@@ -378,6 +378,22 @@ def put_arena(arena: Any, counters: Any, ids: Any, first: int, n: int) -> np.uin
 
 
 @inlined
+def hash_word(text: Any, first: int, n: int) -> np.uint64:
+    """As ``hash_bytes``, for text after which seven more bytes can be read."""
+    value = multiply(np.uint64(n), FACTOR_HIGH)
+    at = np.int64(0)
+    while at < n:
+        block = load64(text, first + at)
+        if at + 8 > n:
+            block &= (ONE << np.uint64(8 * (n - at))) - ONE
+        value = multiply(value ^ block, FACTOR_LOW)
+        value ^= value >> np.uint64(32)
+        at += 8
+    value = multiply(value, FACTOR_MIX)
+    return value ^ (value >> np.uint64(29))
+
+
+@inlined
 def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, kept: Any) -> int:
     """Position in `long_slots` of a word that does not fit a key, or of the free place where it belongs."""
     mask = np.uint64(long_slots.size - 1)
@@ -387,10 +403,11 @@ def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, ke
             place = long_slots[at + ONE]
             if np.int64(place >> ARENA_SHIFT) == n:
                 offset = np.int64(place & ARENA_MASK)
+                # Eight bytes at a time, the last of them again: such a word has more than eight.
                 i = np.int64(0)
-                while i < n and kept[np.uint64(offset + i)] == text[np.uint64(first + i)]:
-                    i += 1
-                if i == n:
+                while i < n - 8 and load64(kept, offset + i) == load64(text, first + i):
+                    i += 8
+                if i >= n - 8 and load64(kept, offset + n - 8) == load64(text, first + n - 8):
                     break
         at = (at + np.uint64(4)) & mask
     return np.int64(at)
@@ -423,7 +440,7 @@ def put_long(
     return 0
 
 
-@helper
+@inlined
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
     """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
     text = chunk.text
@@ -470,7 +487,7 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
                 keys[key + ONE] = slots[at + 3]
             continue
         length = np.int64(word[k + ONE]) - first
-        tag = hash_bytes(text, first, length) | ONE
+        tag = hash_word(text, first, length) | ONE
         at = find_long(text, first, length, tag, long_slots, kept)
         if long_slots[at] == 0:
             if ranked and n_direct == 0 and length < MOST_PLACES:
@@ -536,7 +553,7 @@ def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: 
         k = np.int64(scratch.long_word[q])
         first = np.int64(chunk.word[k])
         length = np.int64(chunk.word[k + 1]) - first
-        tag = hash_bytes(text, first, length) | ONE
+        tag = hash_word(text, first, length) | ONE
         at = find_long(text, first, length, tag, long_slots, cache.kept)
         if long_slots[at] == 0:
             put_long(
@@ -558,7 +575,7 @@ def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: 
     return 0
 
 
-@helper
+@inlined
 def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written: int) -> int:
     """Write the ids of pre-tokens [first, end); returns the new number of ids. Four places past it may be touched."""
     keys = scratch.keys
@@ -622,7 +639,7 @@ def write_details(
     return written
 
 
-@helper
+@inlined
 def is_full(cache: Any) -> bool:
     """Whether a whole chunk more might not fit into the cache."""
     counters = cache.counters

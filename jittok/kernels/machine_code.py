@@ -1,0 +1,250 @@
+"""The operations of :mod:`jittok.kernels.machine` as Numba intrinsics, in LLVM that compiles on any CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+_V64 = ir.VectorType(_I8, 64)
+
+
+def _byte_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(builder.bitcast(data, _I8.as_pointer()), [offset])
+
+
+@intrinsic
+def load64(typing_context: Any, array: Any, offset: Any) -> Any:
+    """Eight bytes at `offset` of a uint8 array, little-endian."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        value = builder.load(builder.bitcast(pointer, _I64.as_pointer()))
+        value.align = 1
+        return value
+
+    return types.uint64(array, types.int64), code
+
+
+@intrinsic
+def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
+    """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 2))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        builder.store(arguments[2], builder.bitcast(pointer, _I64.as_pointer())).align = 4
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64), code
+
+
+_W32 = ir.VectorType(_I64, 32)
+
+
+def _mask_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _W32.as_pointer())
+
+
+def _load_mask(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    value = builder.load(_mask_pointer(context, builder, array_type, array, index))
+    value.align = 8
+    return value
+
+
+def _binary(name: str, doc: str, operation: Any) -> Any:
+    def typed(typing_context: Any, words: Any, result: Any, a: Any, b: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array_type = signature.args[0]
+            left = _load_mask(context, builder, array_type, arguments[0], arguments[2])
+            right = _load_mask(context, builder, array_type, arguments[0], arguments[3])
+            pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
+            builder.store(operation(builder, left, right), pointer).align = 8
+            return context.get_dummy_value()
+
+        return types.void(words, types.int64, types.int64, types.int64), code
+
+    typed.__name__ = name
+    typed.__doc__ = doc
+    return intrinsic(typed)
+
+
+or_masks = _binary(
+    "or_masks", "The 32 words become those from `a` or those from `b`.", lambda b, x, y: b.or_(x, y)
+)
+and_masks = _binary(
+    "and_masks", "The 32 words become those from `a` and those from `b`.", lambda b, x, y: b.and_(x, y)
+)
+
+
+def _splat_words(value: int) -> Any:
+    return ir.Constant(_W32, [value] * 32)
+
+
+@intrinsic
+def not_mask(typing_context: Any, words: Any, result: Any, a: Any) -> Any:
+    """The 32 words from `result` become the complement of those from `a`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        value = _load_mask(context, builder, array_type, arguments[0], arguments[2])
+        pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
+        builder.store(builder.not_(value), pointer).align = 8
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64), code
+
+
+@intrinsic
+def mask_back(typing_context: Any, words: Any, result: Any, a: Any, places: Any) -> Any:
+    """The 32 words from `result` become those from `a` moved up by `places` bits; the word before is read."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        value = _load_mask(context, builder, array_type, arguments[0], arguments[2])
+        before = builder.sub(arguments[2], ir.Constant(_I64, 1))
+        low = _load_mask(context, builder, array_type, arguments[0], before)
+        undefined = ir.Constant(_W32, ir.Undefined)
+        zeros = ir.Constant(ir.VectorType(_I32, 32), [0] * 32)
+        single = builder.insert_element(undefined, arguments[3], ir.Constant(_I32, 0))
+        places32 = builder.shuffle_vector(single, undefined, zeros)
+        rest = builder.sub(_splat_words(64), places32)
+        moved = builder.or_(builder.shl(value, places32), builder.lshr(low, rest))
+        pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
+        builder.store(moved, pointer).align = 8
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
+def mask_ahead(typing_context: Any, words: Any, result: Any, a: Any) -> Any:
+    """The 32 words from `result` become those from `a` moved down by one bit; the word after is read."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        value = _load_mask(context, builder, array_type, arguments[0], arguments[2])
+        after = builder.add(arguments[2], ir.Constant(_I64, 1))
+        high = _load_mask(context, builder, array_type, arguments[0], after)
+        moved = builder.or_(builder.lshr(value, _splat_words(1)), builder.shl(high, _splat_words(63)))
+        pointer = _mask_pointer(context, builder, array_type, arguments[0], arguments[1])
+        builder.store(moved, pointer).align = 8
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64), code
+
+
+def _splat(builder: Any, byte: Any) -> Any:
+    undefined = ir.Constant(_V64, ir.Undefined)
+    single = builder.insert_element(undefined, byte, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(single, undefined, ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
+
+
+@intrinsic
+def low_bits(typing_context: Any, array: Any, index: Any, bit: Any) -> Any:
+    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        ones = _splat(builder, builder.shl(ir.Constant(_I8, 1), builder.trunc(arguments[2], _I8)))
+        mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_V64, [0] * 64))
+        return builder.bitcast(mask, _I64)
+
+    return types.uint64(array, types.int64, types.int64), code
+
+
+@intrinsic
+def equal_bits(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        value = _splat(builder, builder.trunc(arguments[2], _I8))
+        return builder.bitcast(builder.icmp_unsigned("==", block, value), _I64)
+
+    return types.uint64(array, types.int64, types.int64), code
+
+
+@intrinsic
+def range_bits(typing_context: Any, array: Any, index: Any, low: Any, span: Any) -> Any:
+    """Which of the 64 bytes from `index` are at least `low` and less than ``low + span``, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        lowest = _splat(builder, builder.trunc(arguments[2], _I8))
+        size = _splat(builder, builder.trunc(arguments[3], _I8))
+        return builder.bitcast(builder.icmp_unsigned("<", builder.sub(block, lowest), size), _I64)
+
+    return types.uint64(array, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, value: Any) -> Any:
+    """Number of zero bits below the lowest set bit; 64 for 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.cttz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+        return builder.call(function, [arguments[0], ir.Constant(_I1, 0)])
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def highest_bit(typing_context: Any, value: Any) -> Any:
+    """Number of the highest set bit; -1 for 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.ctlz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+        zeros = builder.call(function, [arguments[0], ir.Constant(_I1, 0)])
+        return builder.sub(ir.Constant(_I64, 63), zeros)
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def count_bits(typing_context: Any, value: Any) -> Any:
+    """Number of set bits."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.call(builder.module.declare_intrinsic("llvm.ctpop", [_I64]), [arguments[0]])
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]`` ahead of its use."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = signature.args[0]
+        size = ir.Constant(_I64, array_type.dtype.bitwidth // 8)
+        offset = builder.mul(arguments[1], size)
+        pointer = _byte_pointer(context, builder, array_type, arguments[0], offset)
+        signature_ = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, signature_, "llvm.prefetch.p0")
+        builder.call(function, [pointer, _I32(0), _I32(3), _I32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code
+
+
+@intrinsic
+def multiply(typing_context: Any, a: Any, b: Any) -> Any:
+    """Product modulo 2**64."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.mul(arguments[0], arguments[1])
+
+    return types.uint64(types.uint64, types.uint64), code

@@ -1,0 +1,329 @@
+"""The whole encode path on arbitrary text and arbitrary configurations, against the reference libraries."""
+
+import functools
+import json
+import os
+import random
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+import random_configs
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from specs import model_path
+from tokenizers import Tokenizer
+
+import jittok
+from jittok import engine
+from jittok.errors import FormatError, UnsupportedError
+
+CODE = Path(__file__).parent
+
+# ------------------------------------------------------------------------------------------------------ texts
+
+_RUNS = st.builds(
+    lambda character, n: character * n,
+    st.sampled_from(
+        [*" \ta.1\n\r\0e\u0301\u0085\u00a0\u2028\u3000\u65e5\U0001f600\u200d'-_=/", "\r\n", "ab", " a"]
+    ),
+    st.integers(1, 40),
+)
+_PIECES = st.sampled_from(
+    ["'s", "'RE", " I'LL", "don't", "123456", " the", "ing", "\n\n", "<|endoftext|>", "\U0001f468\u200d\U0001f469", "ſ",
+     "e\u0301", "\u0130", "\u01c5", "\u1100\u1161", "\u0928\u094d", "\u0660\u0661", "\ufffd", "\ufeff", "http://x.y/z?q=1"]
+)  # fmt: skip
+_CHARACTERS = st.characters(exclude_categories=["Cs"])
+TEXTS = st.lists(st.one_of(st.text(_CHARACTERS, max_size=8), _RUNS, _PIECES), max_size=12).map("".join)
+relaxed = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+
+# --------------------------------------------------------------------------------------------------- families
+
+
+@functools.cache
+def family(name):
+    """A tokenizer, and the reference's function from text to ids."""
+    if name == "default":
+        source = resources.files("jittok") / "data" / "default.tokenizer.json"
+        reference = Tokenizer.from_str(source.read_text(encoding="utf-8"))
+        return jittok.load_default(), lambda text: reference.encode(text, add_special_tokens=False).ids
+    if name.endswith(".tiktoken"):
+        import tiktoken
+
+        tok = jittok.load(model_path(name))
+        pattern = tok.spec.pre_tokenizers[0].pattern
+        encoding = tiktoken.Encoding(
+            name, pat_str=pattern, mergeable_ranks=dict(tok.spec.model.ranks), special_tokens={}
+        )
+        return tok, encoding.encode_ordinary
+    path = model_path(name)
+    reference = Tokenizer.from_file(str(path))
+    return jittok.load(path), lambda text: reference.encode(text, add_special_tokens=False).ids
+
+
+FAMILIES = [
+    "default",
+    "bbpe/gpt2/tokenizer.json",
+    "bbpe/llama3/tokenizer.json",
+    "bbpe/qwen3/tokenizer.json",
+    "tiktoken/cl100k_base/cl100k_base.tiktoken",
+    "tiktoken/o200k_base/o200k_base.tiktoken",
+]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ids_equal_the_reference_and_texts_come_back(name):
+    tok, reference = family(name)
+    special = "text" if name.endswith(".tiktoken") else "parse"
+
+    @relaxed
+    @given(TEXTS)
+    def check(text):
+        encoding = tok.encode(text, add_special_tokens=False, special=special)
+        assert encoding.ids.tolist() == list(reference(text))
+        assert tok.decode(encoding) == tok.normalize(text)
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["default", "bbpe/gpt2/tokenizer.json"])
+def test_spans_cover_what_the_tokens_say(name):
+    tok, _ = family(name)
+    flags = tok._vocabulary.tables.flags
+
+    @relaxed
+    @given(TEXTS)
+    def check(text):
+        encoding = tok.encode(text, add_special_tokens=False)
+        spans = encoding.spans.tolist()
+        covered = np.zeros(len(text), bool)
+        before = 0
+        for token_id, (start, end) in zip(encoding.ids.tolist(), spans, strict=True):
+            assert before <= start < end <= len(text)
+            before = start
+            covered[start:end] = True
+            piece = text[start:end].encode()
+            if not flags[token_id] & 2:
+                assert tok.decode_bytes([token_id]) in piece
+        assert covered.all()
+
+    check()
+
+
+@relaxed
+@given(st.lists(TEXTS, max_size=8))
+def test_a_batch_is_its_texts_one_by_one(texts):
+    tok, _ = family("default")
+    batch = tok.encode_batch(texts, spans=True, add_special_tokens=False)
+    for i, text in enumerate(texts):
+        one = tok.encode(text, add_special_tokens=False)
+        assert batch[i].ids.tolist() == one.ids.tolist()
+        assert batch[i].spans.tolist() == one.spans.tolist()
+    assert np.diff(batch.indptr).tolist() == tok.count_batch(texts, add_special_tokens=False).tolist()
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 37, 1000])
+def test_results_do_not_depend_on_threads_or_chunks(monkeypatch, chunk_bytes):
+    rng = random.Random(chunk_bytes)
+    texts = ["".join(random_configs.text(rng) for _ in range(rng.choice([0, 1, 5]))) for _ in range(150)]
+    tok, _ = family("default")
+    expected = tok.encode_batch(texts, spans=True, threads=1)
+    monkeypatch.setattr(engine, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    tok = jittok.load_default()
+    for threads in (1, 2, 3):
+        actual = tok.encode_batch(texts, spans=True, threads=threads)
+        assert np.array_equal(actual.ids, expected.ids)
+        assert np.array_equal(actual.indptr, expected.indptr)
+        assert np.array_equal(actual.spans, expected.spans)
+
+
+# ---------------------------------------------------------------------------------------- chunks of the kernels
+
+_SMALL_CHUNKS = """
+import json, random, sys, tempfile, warnings
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+np.seterr(all="ignore")
+import jittok.kernels.split as split
+split.CHUNK = int(sys.argv[2])
+split.WORTH_STARTING = max(2, split.CHUNK // 8)
+import jittok.kernels.words as words
+assert words.CHUNK == split.CHUNK
+import jittok, random_configs
+from tokenizers import Tokenizer
+from importlib import resources
+
+path = str(resources.files("jittok") / "data" / "default.tokenizer.json")
+default = jittok.load_default(), Tokenizer.from_file(path)
+compared = 0
+for seed in range(int(sys.argv[3]), int(sys.argv[3]) + int(sys.argv[4])):
+    rng = random.Random(seed)
+    tok, reference = default
+    if seed % 4 == 0:
+        block = random_configs.configuration(rng)
+        block["normalizer"] = None
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            json.dump(block, file)
+            file.flush()
+            try:
+                tok, reference = jittok.load(file.name), Tokenizer.from_file(file.name)
+            except jittok.errors.UnsupportedError:
+                continue
+    texts = [random_configs.text(rng) for _ in range(rng.choice([1, 3, 8]))]
+    expected = [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)]
+    assert tok.encode_batch(texts, add_special_tokens=False).to_lists() == expected, (seed, texts)
+    assert tok.encode_batch(texts, add_special_tokens=False, spans=True).to_lists() == expected, (seed, texts)
+    compared += len(texts)
+print(compared)
+"""
+
+
+@pytest.mark.parametrize("size", [8, 9, 65])
+def test_kernels_give_the_same_for_every_chunk_size(size):
+    # A chunk's size is a constant of the compiled code, so this runs as plain Python in a process of its own.
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "TOKENIZERS_PARALLELISM": "false"}
+    command = [sys.executable, "-c", _SMALL_CHUNKS, str(CODE), str(size), str(1000 * size), "20"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 30
+
+
+# ---------------------------------------------------------------------------------------------- configurations
+
+
+def differences(ours, reference, block, text, pair, add_special_tokens):
+    """What differs from the reference, as (what, ours, theirs)."""
+    expected = reference.encode(text, pair, add_special_tokens=add_special_tokens)
+    actual = ours.encode(text, pair, add_special_tokens=add_special_tokens)
+    words = [None if number < 0 else int(number) for number in actual.word_ids]
+    found = [
+        ("ids", actual.ids.tolist(), expected.ids),
+        ("type ids", actual.type_ids.tolist(), expected.type_ids),
+        ("mask", actual.special_tokens_mask.tolist(), expected.special_tokens_mask),
+        ("words", words, expected.word_ids),
+    ]
+    names = str(block["normalizer"])
+    # The reference shifts spans to the left where characters leave no token, and gives a composed character the
+    # span of its first part only, a replacement that of the last character of what it replaces.
+    drops = ours._engine._drops
+    if not drops and "'NF" not in names and "'Replace" not in names:
+        found.append(("spans", actual.spans.tolist(), [list(span) for span in expected.offsets]))
+    # Shown and decoded added tokens that change when they are normalised: jittok keeps their text.
+    changed = any(ours.normalize(t["content"]) != t["content"] for t in block["added_tokens"] if t["normalized"])
+    if not drops and not changed:
+        found.append(("tokens", list(actual.tokens), expected.tokens))
+    # Added tokens of letters of the byte alphabet: the reference decodes them as bytes.
+    if not changed and not any(t["content"] == "\u00e9" for t in block["added_tokens"]):
+        found.append(("decoded", ours.decode(actual), reference.decode(expected.ids, skip_special_tokens=False)))
+    return [item for item in found if item[1] != item[2]]
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_random_configurations_give_what_the_reference_gives(tmp_path, first):
+    compared = 0
+    for seed in range(first, first + 20):
+        rng = random.Random(seed)
+        block = random_configs.configuration(rng)
+        path = tmp_path / f"{seed}.json"
+        path.write_text(json.dumps(block), encoding="utf-8")
+        try:
+            ours = jittok.load(path)
+        except UnsupportedError as error:
+            assert "byte_fallback" in str(error)  # nothing else here is unsupported
+            continue
+        if any(not ours.normalize(t["content"]) for t in block["added_tokens"] if t["normalized"]):
+            continue  # the reference reads outside its memory
+        reference = Tokenizer.from_file(str(path))
+        for _ in range(12):
+            text, pair = random_configs.text(rng), random_configs.text(rng) if rng.random() < 0.2 else None
+            assert not differences(ours, reference, block, text, pair, rng.random() < 0.6), (seed, text, pair)
+            compared += 1
+    assert compared > 100
+
+
+def test_special_policies_with_random_added_tokens(tmp_path):
+    compared = 0
+    for seed in range(300, 340):
+        rng = random.Random(seed)
+        block = random_configs.configuration(rng)
+        block["normalizer"] = None
+        path = tmp_path / f"{seed}.json"
+        path.write_text(json.dumps(block), encoding="utf-8")
+        try:
+            ours = jittok.load(path)
+        except UnsupportedError:
+            continue
+        reference = Tokenizer.from_file(str(path))
+        reference.encode_special_tokens = True
+        for _ in range(5):
+            text = random_configs.text(rng)
+            expected = reference.encode(text, add_special_tokens=False).ids
+            assert ours.encode(text, add_special_tokens=False, special="text").ids.tolist() == expected, (
+                seed,
+                text,
+            )
+            everything = ours.encode(text, special=set(ours.special_tokens))
+            assert everything == ours.encode(text, special="parse")
+            compared += 1
+    assert compared > 100
+
+
+def byte_pairs(vocab, merges=(), **options):
+    model = {
+        "type": "BPE",
+        "vocab": {token: i for i, token in enumerate(vocab)},
+        "merges": [list(m) for m in merges],
+    }
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": {**model, **options},
+    }  # fmt: skip
+
+
+def load_block(tmp_path, block):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(block), encoding="utf-8")
+    return jittok.load(path)
+
+
+def test_an_unknown_token_that_is_missing_is_an_error_only_where_it_is_needed(tmp_path):
+    tok = load_block(tmp_path, byte_pairs("ab", unk_token="<unk>"))
+    assert tok.encode("abba").ids.tolist() == [0, 1, 1, 0]
+    with pytest.raises(FormatError, match="text 1 holds a character that the vocabulary lacks"):
+        tok.encode_batch(["ab", "axb"])
+    path = tmp_path / "saved.jittok"
+    tok.save(path)
+    with pytest.raises(FormatError, match="unk_token"):
+        jittok.load(path).encode("x")
+
+
+def test_an_empty_vocabulary_gives_no_ids(tmp_path):
+    tok = load_block(tmp_path, byte_pairs(""))
+    assert tok.encode("xx").ids.tolist() == []
+    assert tok.encode_batch(["xx", ""], spans=True).to_lists() == [[], []]
+
+
+def test_two_tokens_may_share_an_id_where_nothing_is_merged(tmp_path):
+    block = byte_pairs("ab")
+    block["model"]["vocab"] = {"a": 0, "b": 0}
+    assert load_block(tmp_path, block).encode("ab").ids.tolist() == [0, 0]
+
+
+def test_a_replacement_covers_all_of_its_source(tmp_path):
+    block = byte_pairs(["a", "b", "x"])
+    block["normalizer"] = {"type": "Replace", "pattern": {"String": "---"}, "content": "x"}
+    encoding = load_block(tmp_path, block).encode("a---b")
+    assert encoding.spans.tolist() == [[0, 1], [1, 4], [4, 5]]
+
+
+def test_dropped_characters_leave_the_spans_of_the_others_right(tmp_path):
+    block = byte_pairs("ab")
+    block["pre_tokenizer"] = {"type": "Whitespace"}
+    encoding = load_block(tmp_path, block).encode("xa b xx axb")
+    assert encoding.ids.tolist() == [0, 1, 0, 1]
+    assert encoding.word_ids.tolist() == [0, 1, 3, 3]
+    assert encoding.spans.tolist() == [[0, 2], [3, 4], [8, 10], [10, 11]]  # with what was dropped beside it
