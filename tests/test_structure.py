@@ -23,7 +23,8 @@ LAYERS = [
     ["jittok.errors"],
     ["jittok.spec", "jittok.tables", "jittok.memory"],
     ["jittok.unicode"],
-    ["jittok.kernels.machine", "jittok.kernels.machine_code", "jittok._jit", "jittok._native", "jittok._compiler", "jittok._background"],
+    ["jittok._jit", "jittok._native", "jittok._compiler", "jittok._background"]
+    + ["jittok.kernels.machine", "jittok.kernels.machine_code"],
     ["jittok.kernels"],
     ["jittok.text", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"],
     ["jittok.rewriting"],

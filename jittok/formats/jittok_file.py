@@ -180,16 +180,16 @@ def read_spec(path: Path) -> TokenizerSpec:
     """
     metadata, arrays = _parse_header(path.read_bytes(), str(path))
     try:
-        return _spec_of(metadata, arrays, int(arrays["model.ids"].max(initial=-1)) + 1, str(path))
+        return _spec_of(metadata, arrays, str(path))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"{path}: the spec cannot be read ({type(error).__name__}: {error})") from None
 
 
-def _spec_of(
-    metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], n_ids: int, where: str
-) -> TokenizerSpec:
+def _spec_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str) -> TokenizerSpec:
     stated = json.loads(metadata["spec"])
-    spec = _restored(stated, {"model": _stored_model(stated["model"], arrays, n_ids, where)}, 0)
+    (flags,) = _group(arrays, "vocabulary", ["flags"], where)
+    model = _stored_model(stated["model"], arrays, flags.size, where)
+    spec = _restored(stated, {"model": model}, 0)
     if not isinstance(spec, TokenizerSpec):
         raise TypeError("the spec is not a TokenizerSpec")
     return spec
@@ -204,12 +204,12 @@ def parse(content: Any, where: str) -> Stored:
             "save it again from its source"
         )
     try:
+        spec = _spec_of(metadata, arrays, where)
         stated_plan = json.loads(metadata["plan"])
         merges = MergeTables(*_group(arrays, "merges", MergeTables._fields, where))
         vocabulary = VocabularyTables(*_group(arrays, "vocabulary", VocabularyTables._fields, where))
         check_merges(merges, where)
         check_vocabulary(vocabulary, where)
-        spec = _spec_of(metadata, arrays, len(vocabulary.flags), where)
         n_ids = len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum())
         if len(vocabulary.flags) < n_ids:
             raise FormatError(f"{where}: vocabulary has fewer ids than the model")

@@ -16,6 +16,7 @@ from jittok.kernels.words import (
     MORE_CACHE,
     SHORT_PLACES,
     WRITTEN,
+    empty_cache,
     encode_segments,
     new_merge_scratch,
     new_word_cache,
@@ -171,18 +172,6 @@ def write_utf8(codepoints: Any, first: int, last: int, text: Any) -> int:
     return at
 
 
-@helper
-def forget(cache: Any) -> int:
-    """Empty a word cache. Linear in its size."""
-    for i in range(cache.slots.size):
-        cache.slots[i] = 0
-    for i in range(cache.long_slots.size):
-        cache.long_slots[i] = 0
-    for i in range(cache.counters.size):
-        cache.counters[i] = 0
-    return 0
-
-
 @kernel
 def encode_codepoints(tables: Any, workspace: Any, codepoints: Any, first: int, last: int, out: Any) -> int:
     """Encode ``codepoints[first:last]`` as one text: ``special="text"``, no special tokens added.
@@ -228,7 +217,7 @@ def encode_codepoints(tables: Any, workspace: Any, codepoints: Any, first: int, 
         state[i] = 0
     state[SEGMENT] = 0
     state[POSITION] = 0
-    status = np.int64(MORE_CACHE)
+    status = MORE_CACHE
     while status == MORE_CACHE:
         status = encode_segments(
             tables.split,
@@ -247,7 +236,7 @@ def encode_codepoints(tables: Any, workspace: Any, codepoints: Any, first: int, 
             workspace.no_words,
         )
         if status == MORE_CACHE:
-            forget(workspace.cache)
+            empty_cache(workspace.cache)
     if status != DONE:
         return TOO_LONG
     return state[WRITTEN]

@@ -651,6 +651,18 @@ def is_full(cache: Any) -> bool:
     )
 
 
+@helper
+def empty_cache(cache: Any) -> int:
+    """Forget all words."""
+    for i in range(cache.slots.size):
+        cache.slots[i] = ZERO
+    for i in range(cache.long_slots.size):
+        cache.long_slots[i] = ZERO
+    for i in range(cache.counters.size):
+        cache.counters[i] = 0
+    return 0
+
+
 @kernel
 def fill_cache(merges: Any, old: Any, new: Any) -> int:
     """Put the short words of one cache, and the tokens that merging makes, into a new one that is still empty.
