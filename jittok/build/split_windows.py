@@ -317,7 +317,7 @@ def _left_contexts(
 
     def move(states: int, c: int) -> int:
         if c == end:
-            return 1 << beginning
+            return int(1 << beginning)
         if (states, c) not in moved:
             result, rest = 0, states
             while rest:
