@@ -543,7 +543,7 @@ class Engine:
             all_ids[is_text] = ids
             tokens = np.flatnonzero(parts.token >= 0)
             all_ids[~is_text] = parts.token[tokens]
-            if spans:
+            if span_array is not None:
                 both = np.empty((len(all_ids), 2), np.int64)
                 both[is_text] = span_array
                 both[~is_text] = _part_spans(parts, indptr, tokens)
@@ -830,4 +830,5 @@ def _document_words(
     """
     before = np.cumsum(words) - words
     first_part = np.searchsorted(parts.document, parts.document, side="left")
-    return (word + np.repeat(before - before[first_part], counts)).astype(np.int32)
+    numbers: NDArray[np.int64] = word + np.repeat(before - before[first_part], counts)
+    return numbers.astype(np.int32)

@@ -69,8 +69,9 @@ def main() -> None:
     base = {**os.environ, "PYTHONPATH": str(Path(jittok.__file__).parent.parent)}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         inputs: list[tuple[str, Path]] = []
-        data = Path(jittok.__file__).parent / "data"
-        for name, file in [("default", data / "default.tokenizer.json"), *((str(f), f) for f in options.files)]:
+        default = Path(scratch, "default.tokenizer.json")
+        jittok.load_default().save(default, format="tokenizer.json")
+        for name, file in [("default", default), *((str(f), f) for f in options.files)]:
             stored = Path(scratch, f"{len(inputs)}.jittok")
             jittok.load(file).save(stored)
             inputs += [(f"{name}, jittok file", stored), (f"{name}, {file.name}", file)]

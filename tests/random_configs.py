@@ -15,7 +15,8 @@ Block = dict[str, Any]
 
 BYTES = [chr(codepoint) for codepoint in byte_alphabet()]
 CHARACTERS = [
-    *" abcdABC\u00e91\u00df\uff12\u0663\u00b7\u65e5\U0001f600\u2581_'.,-\n\t\u0301\u0085\u2028\u3000\u0130\u2460\ufb01\0\u00a0",
+    *" abcdABC\u00e91\u00df\uff12\u0663\u00b7\u65e5\U0001f600\u2581_'.,-\n\t",
+    *"\u0301\u0085\u2028\u3000\u0130\u2460\ufb01\0\u00a0",
     *"\uac00\u1100\u1161\u01c5est",
     "re",
 ]

@@ -6,7 +6,6 @@ import os
 import random
 import subprocess
 import sys
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +46,7 @@ relaxed = settings(deadline=None, max_examples=150, suppress_health_check=list(H
 def family(name):
     """A tokenizer, and the reference's function from text to ids."""
     if name == "default":
-        source = resources.files("jittok") / "data" / "default.tokenizer.json"
-        reference = Tokenizer.from_str(source.read_text(encoding="utf-8"))
+        reference = Tokenizer.from_str(jittok.load_default()._as_file("tokenizer.json").decode())
         return jittok.load_default(), lambda text: reference.encode(text, add_special_tokens=False).ids
     if name.endswith(".tiktoken"):
         import tiktoken
@@ -155,10 +153,9 @@ import jittok.kernels.words as words
 assert words.CHUNK == split.CHUNK
 import jittok, random_configs
 from tokenizers import Tokenizer
-from importlib import resources
 
-path = str(resources.files("jittok") / "data" / "default.tokenizer.json")
-default = jittok.load_default(), Tokenizer.from_file(path)
+default = jittok.load_default()
+default = default, Tokenizer.from_str(default._as_file("tokenizer.json").decode())
 compared = 0
 for seed in range(int(sys.argv[3]), int(sys.argv[3]) + int(sys.argv[4])):
     rng = random.Random(seed)

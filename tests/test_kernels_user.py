@@ -90,6 +90,14 @@ def test_any_text(default, text):
     assert encoded(tables, workspace, codepoints_of(text)) == tok.encode(text, special="text").ids.tolist()
 
 
+def test_more_words_than_the_cache_holds(default):
+    tok, tables, _ = default
+    workspace = kernels.new_workspace(tables, capacity=1000, cache_bits=13)
+    for number in range(300):
+        text = " ".join(f"w{number * 100 + i} {'x' * (i % 30)}{number}" for i in range(60))[:1000]
+        assert encoded(tables, workspace, codepoints_of(text)) == tok.encode(text, special="text").ids.tolist()
+
+
 def test_statuses(default):
     _, tables, workspace = default
     out = np.zeros(100, np.int32)
@@ -130,7 +138,7 @@ def test_refused_tokenizers():
         kernels.tables(several)
 
 
-@pytest.mark.parametrize("arguments", [{"capacity": 0}, {"cache_bits": 10}, {"cache_bits": 25}])
+@pytest.mark.parametrize("arguments", [{"capacity": 0}, {"cache_bits": 12}, {"cache_bits": 25}])
 def test_wrong_workspaces(default, arguments):
     with pytest.raises(ArgumentError):
         kernels.new_workspace(default[1], **arguments)
@@ -141,16 +149,3 @@ def test_names():
         assert getattr(kernels, name) is getattr(jittok.kernels.user, name)
     with pytest.raises(AttributeError):
         kernels.nothing  # noqa: B018
-
-
-def test_a_full_cache_is_emptied():
-    """A small cache serves any number of different words."""
-    tok = jittok.load_default()
-    tables = kernels.tables(tok)
-    workspace = kernels.new_workspace(tables, 1 << 12)
-    out = np.empty(1 << 15, np.int32)
-    for number in range(60):
-        text = " ".join(f"w{number}x{i}" for i in range(200))
-        codepoints = np.array([ord(c) for c in text], np.uint32)
-        n = kernels.encode_codepoints(tables, workspace, codepoints, 0, len(codepoints), out)
-        assert out[:n].tolist() == tok.encode(text, special="text", add_special_tokens=False).ids.tolist()

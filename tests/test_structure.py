@@ -23,7 +23,8 @@ LAYERS = [
     ["jittok.errors"],
     ["jittok.spec", "jittok.tables", "jittok.memory"],
     ["jittok.unicode"],
-    ["jittok._jit", "jittok._native", "jittok._compiler", "jittok._background", "jittok.kernels.machine"],
+    ["jittok._jit", "jittok._native", "jittok._compiler", "jittok._background"]
+    + ["jittok.kernels.machine", "jittok.kernels.machine_code"],
     ["jittok.kernels"],
     ["jittok.text", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"],
     ["jittok.rewriting"],
@@ -79,6 +80,8 @@ def imports_of(name):
                 kept = parts[: len(parts) - node.level + is_package]
                 base = ".".join([*kept, base] if base else kept)
             for alias in node.names:
+                if base == "jittok" and alias.name == "__version__":
+                    continue  # of the package itself, which is there before any module
                 full = f"{base}.{alias.name}"
                 yield full if full in MODULES else base
 

@@ -296,7 +296,7 @@ def _left_contexts(
     """
     n_states, n_classes = next_state.shape
     end, gap, beginning = n_classes - 1, n_states, n_states + 1
-    certain = accepts.all(axis=1)
+    certain: NDArray[np.bool_] = np.asarray(accepts.all(axis=1))
     first = []
     for c in range(end):
         state = int(next_state[start, c])
@@ -317,7 +317,7 @@ def _left_contexts(
 
     def move(states: int, c: int) -> int:
         if c == end:
-            return 1 << beginning
+            return int(1 << beginning)
         if (states, c) not in moved:
             result, rest = 0, states
             while rest:
@@ -325,7 +325,7 @@ def _left_contexts(
                 result |= successors[lowest.bit_length() - 1][c]
                 rest ^= lowest
             moved[states, c] = result
-        return moved[states, c]
+        return int(moved[states, c])
 
     after_one = [0] * end + [1 << beginning]
     changed = True

@@ -2,8 +2,9 @@
 
 A chunk holds pieces of segments one after another, each complete segment followed by one *edge* entry, which
 stands for the end of one text and the beginning of the next. Entries are codepoints or edges. They have *places*
-from LEAD on, and masks have a bit for each place; where the chunk is ASCII, places are text offsets too. A boundary found is a true one whatever came before it, so the
-next chunk may begin at the last boundary of this one as if a text began there.
+from LEAD on, and masks have a bit for each place; where the chunk is ASCII, places are text offsets too. A boundary
+found is a true one whatever came before it, so the next chunk may begin at the last boundary of this one as if a text
+began there.
 """
 
 from __future__ import annotations

@@ -11,7 +11,16 @@ from jittok._jit import helper, kernel
 from jittok.errors import ArgumentError, UnsupportedError
 from jittok.kernels.merge import new_merge_lanes
 from jittok.kernels.split import CHUNK, POSITION, SEGMENT, new_chunk
-from jittok.kernels.words import DONE, MORE_CACHE, SHORT_PLACES, WRITTEN, empty_cache, encode_segments, new_merge_scratch, new_word_cache
+from jittok.kernels.words import (
+    DONE,
+    MORE_CACHE,
+    SHORT_PLACES,
+    WRITTEN,
+    empty_cache,
+    encode_segments,
+    new_merge_scratch,
+    new_word_cache,
+)
 from jittok.tables import MERGE_RANKED, N_MASKS, MergeTables, SplitTables
 
 if TYPE_CHECKING:
@@ -87,7 +96,7 @@ def tables(tokenizer: Tokenizer, *, normalized: bool = False) -> EncodeTables:
     return EncodeTables(plan.last_split, plan.merges)
 
 
-def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int = 15) -> Workspace:
+def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int = 16) -> Workspace:
     """Allocate what :func:`encode_codepoints` needs besides tables; each thread needs one of its own.
 
     Parameters
@@ -97,7 +106,8 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
     capacity
         The most codepoints that one call encodes. Costs about 120 bytes for each.
     cache_bits
-        Base-two logarithm of the number of words that are remembered, from 11 to 24. Costs 36 bytes for each.
+        Base-two logarithm of the number of slots for words that are remembered, from 13 to 24; half of them are
+        used before all is forgotten. Costs 56 bytes for each slot.
 
     Raises
     ------
@@ -106,8 +116,8 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
     """
     if not 0 < capacity <= 1 << 28:
         raise ArgumentError(f"capacity={capacity}; expected from 1 to 2**28")
-    if not 11 <= cache_bits <= 24:
-        raise ArgumentError(f"cache_bits={cache_bits}; expected from 11 to 24")
+    if not 13 <= cache_bits <= 24:
+        raise ArgumentError(f"cache_bits={cache_bits}; expected from 13 to 24")
     text = np.zeros(4 * capacity + _TEXT_PADDING, np.uint8)
     ends = np.zeros(2, np.int64)
     return Workspace(
@@ -119,7 +129,7 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
         start_view=_read_only(ends[:1]),
         end_view=_read_only(ends[1:]),
         chunk=new_chunk(int(tables.split.numbers[N_MASKS])),
-        cache=new_word_cache(cache_bits + 3, cache_bits, 1 << (cache_bits + 3), 1 << (cache_bits + 5)),
+        cache=new_word_cache(cache_bits, cache_bits - 2, 1 << (cache_bits + 1), 1 << (cache_bits + 3)),
         scratch=new_merge_scratch(max(4 * capacity, 4 * CHUNK + 80)),
         lanes=new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES),
     )
