@@ -9,6 +9,10 @@ import numpy as np
 from jittok._jit import kernel
 
 
+#: Bytes that are looked at together: whether all of them are ASCII.
+BLOCK = 512
+
+
 @kernel
 def find_spans(
     data: Any, starts: Any, origins: Any, part_end: Any, ids: Any, lengths: Any, by_token: int, spans: Any
@@ -43,6 +47,8 @@ def find_spans(
     origin = np.int64(-1)
     at = np.int64(0)  # byte whose position is known
     position = np.int64(0)  # codepoints that begin in [origin, at)
+    block_end = np.int64(0)  # a stretch of text up to here was looked at
+    block_is_ascii = False  # and each of its bytes is a codepoint
     for part in range(starts.size):
         if origins[part] != origin:
             origin = origins[part]
@@ -54,14 +60,28 @@ def find_spans(
                 position += 1
             at += 1
         while token < part_end[part]:
-            length = np.int64(lengths[ids[token]]) if by_token else np.int64(lengths[token])
+            at_token = np.uint64(token)
+            length = np.int64(lengths[np.uint64(ids[at_token])]) if by_token else np.int64(lengths[at_token])
+            if at >= block_end or at < block_end - BLOCK:
+                block_end = min(at + BLOCK, data.size)
+                seen = np.int64(0)
+                for i in range(at, block_end):
+                    seen |= np.int64(data[np.uint64(i)])
+                block_is_ascii = seen < 0x80
+            if block_is_ascii and at + length <= block_end:
+                spans[at_token, np.uint64(0)] = position
+                position += length
+                at += length
+                spans[at_token, np.uint64(1)] = position
+                token += 1
+                continue
             inside = 1 if length > 0 and data[np.uint64(at)] & 0xC0 == 0x80 else 0
-            spans[token, 0] = position - inside
+            spans[at_token, np.uint64(0)] = position - inside
             stop = at + length
             for i in range(at, stop):
                 if data[np.uint64(i)] & 0xC0 != 0x80:
                     position += 1
             at = stop
-            spans[token, 1] = position
+            spans[at_token, np.uint64(1)] = position
             token += 1
     return token
