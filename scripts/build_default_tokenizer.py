@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "default_tokenizer" / "corpus"
 OUTPUT = HERE.parent / "jittok" / "data" / "default.jittok"
 #: Of the trained tokenizer in the form of tokenizer.json.
-SHA256 = "3a74fe4cb1fb4050c4755325d950baa4fc23a4a4760763ae84f69e82733cfd57"
+SHA256 = "94e8f2e0a6041e75132b7a9a3cb96dbb28060f5fc4aaca1e609420ec17d4836e"
 
 VOCAB_SIZE = 32_768
 END_OF_TEXT = "<|endoftext|>"
@@ -50,7 +50,7 @@ SPLIT_PATTERN = "|".join(
 )
 
 #: Copies of each language in the training data; small collections count more than once.
-WEIGHTS = {"german": 4, "portuguese": 3, "spanish": 2, "python": 3, "esperanto": 1}
+WEIGHTS = {"german": 4, "portuguese": 3, "spanish": 2, "python": 1, "esperanto": 1}
 
 
 def corpus_documents() -> Iterator[str]:
