@@ -306,8 +306,9 @@ class TestEngine:
             while not (out.is_dir() and list(out.iterdir())) and time.monotonic() < deadline:
                 time.sleep(0.05)
             assert list(out.iterdir())
-            # Python drops an interrupt that falls into a finaliser, as while modules are imported: press again
-            for _ in range(10):
+            # Python drops an interrupt that falls into a finaliser, as while modules are imported: press again.
+            # While kernels are compiled, which may take a minute on a busy machine, it waits.
+            for _ in range(60):
                 process.send_signal(signal.SIGINT)
                 try:
                     process.wait(timeout=5)

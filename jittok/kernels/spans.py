@@ -8,7 +8,6 @@ import numpy as np
 
 from jittok._jit import kernel
 
-
 #: Bytes that are looked at together: whether all of them are ASCII.
 BLOCK = 512
 
