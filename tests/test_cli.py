@@ -297,8 +297,17 @@ class TestEngine:
         """The real thing: a process that is stopped while it reads a pipe."""
         out = tmp_path / "out"
         arguments = [sys.executable, "-m", "jittok", "encode", "-", "--out", str(out)]
+
+        def listen() -> None:
+            # A shell's background jobs ignore the interrupt, and so would what they start.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
         with subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[1]
+            arguments,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=Path(__file__).parents[1],
+            preexec_fn=listen,
         ) as process:
             process.stdin.write(b"some text\n" * 1_000_000)
             process.stdin.flush()
