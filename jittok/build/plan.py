@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import UnsupportedError
@@ -19,7 +18,7 @@ from jittok.spec import (
     Split,
     TokenizerSpec,
 )
-from jittok.tables import AddedTokenTables, CodepointClasses, MergeTables, SplitAutomaton, SplitTables
+from jittok.tables import AddedTokenTables, MergeTables, SplitTables
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ def _added_stage(
 
 def _stages(pre_tokenizers: tuple[PreTokenizer, ...]) -> tuple[list[SplitStage | Rewriter], SplitTables]:
     """Stages of the pre-tokenizers, and the last cut."""
-    from jittok.build.regex_automaton import compile_split
+    from jittok.build.regex_automaton import compile_digits, compile_split
     from jittok.build.split_windows import build_split_tables
     from jittok.rewriting import build_rewriter
 
@@ -201,8 +200,9 @@ def _stages(pre_tokenizers: tuple[PreTokenizer, ...]) -> tuple[list[SplitStage |
                 stages.append(SplitStage(build_split_tables(compile_split(GPT2_PATTERN)), 1, False))
             after_byte_level = True
         elif isinstance(step, Digits):
-            behavior = BEHAVIORS.index("isolated" if step.individual else "contiguous")
-            stages.append(SplitStage(build_split_tables(_digits()), behavior, False))
+            # A run of digits is one match, so cutting it out alone is what the reference calls contiguous.
+            automaton = compile_digits(step.individual)
+            stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index("isolated"), False))
         elif isinstance(step, Metaspace):
             stages.append(build_rewriter([step]))
             if step.split:
@@ -216,26 +216,3 @@ def _stages(pre_tokenizers: tuple[PreTokenizer, ...]) -> tuple[list[SplitStage |
         if isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated"):
             return stages[:-1], final.tables
     return stages, build_split_tables(compile_split(WHOLE_PATTERN))
-
-
-def _digits() -> SplitAutomaton:
-    """An automaton that matches one codepoint of general category N."""
-    from jittok.unicode.classes import numeric_17
-
-    member = np.zeros(0x110000, np.uint8)
-    for first, last in np.asarray(numeric_17()).reshape(-1, 2):
-        member[first : last + 1] = 1
-    pages, page_of = np.unique(member.reshape(-1, 128), axis=0, return_inverse=True)
-    page_of = page_of.ravel()
-    if page_of[0] != 0:  # page 0 must be that of ASCII
-        first = page_of[0]
-        order = np.arange(len(pages))
-        order[[0, first]] = order[[first, 0]]
-        pages, page_of = pages[order], np.argsort(order)[page_of]
-    # classes 0 other, 1 digit, 2 end; rows of 4; states 0 dead, 4 start, 8 after one digit (a match ends there)
-    transitions = np.zeros(12, np.uint32)
-    transitions[4 + 1] = 8 << 1
-    transitions[8:11] = 1
-    return SplitAutomaton(
-        CodepointClasses(page_of.astype(np.uint16), pages.ravel()), transitions, start=4, row_shift=2, end_class=2
-    )

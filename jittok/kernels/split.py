@@ -50,7 +50,6 @@ PIECES = 3
 COMPLETE = 4  # 1 if the last piece ends its segment
 ASCII = 5  # 1 if places are text offsets
 WORDS = 6  # complete pre-tokens, edges included
-LAST_PIECE_FIRST = 7  # first place of the last piece
 STATE_SIZE = 16
 
 
@@ -128,7 +127,6 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         if pieces > 0 and room < WORTH_STARTING and end - at > room:
             break
         begin = at
-        state[LAST_PIECE_FIRST] = n
         chunk.piece_segment[pieces] = segment
         chunk.piece_shift[pieces] = at - size
         take = min(end - at, room)
