@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import mask_code
 from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
@@ -33,6 +34,8 @@ SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 CHUNK_BYTES = 1 << 20
 #: A worker that has seen less text than this keeps a small cache, which costs nothing to make.
 SMALL_TEXT = 1 << 18
+#: Text for which it pays to compile the split's mask program.
+MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
@@ -150,6 +153,9 @@ class Engine:
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._merges = plan.merges
+        #: Address of the machine code that splits, 0 without; and whether it is settled that there is none.
+        self._mask_code: int | None = None
+        self._compiled_mask_code = False
         #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
         self._text_size = 0
         #: A large cache begins with room for the vocabulary three times.
@@ -471,6 +477,11 @@ class Engine:
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
             self._enlarge(worker)
+        may_compile = worker.bytes_seen >= MUCH_TEXT
+        if self._mask_code is None or (self._mask_code == 0 and may_compile and not self._compiled_mask_code):
+            self._mask_code = mask_code(self.plan.last_split, may_compile)
+            self._compiled_mask_code = may_compile
+        worker.chunk.code[0] = self._mask_code
         return worker
 
     def _enlarge(self, worker: Worker) -> None:

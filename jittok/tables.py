@@ -86,6 +86,13 @@ MASK_BACK = 3  # bit i - k of the operand, k the second operand, from 1 to 3
 MASK_AHEAD = 4  # bit i + 1 of the operand
 
 
+#: A mask's first word, and the words from one mask to the next: 32 with bits and 8 of nothing, for shifts to read.
+MASK_BASE = 8
+MASK_STRIDE = 40
+#: The byte that stands for the end of a text among its bytes: no UTF-8 has it.
+EDGE_BYTE = 0xFF
+
+
 class MergeTables(NamedTuple):
     """Byte-pair merges over *symbols*.
 

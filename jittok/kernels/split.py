@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import (
     and_masks,
+    copy_block,
     count_bits,
     highest_bit,
     load64,
@@ -25,22 +26,31 @@ from jittok.kernels.machine import (
     not_mask,
     or_masks,
     range_bits,
+    run_mask_code,
     trailing_zeros,
 )
 from jittok.memory import aligned_zeros
-from jittok.tables import DECIDED, END_CLASS, MASK_AHEAD, MASK_AND, MASK_BACK, MASK_OR, OTHERS, START, UNDECIDED
+from jittok.tables import (
+    DECIDED,
+    EDGE_BYTE,
+    END_CLASS,
+    MASK_AHEAD,
+    MASK_AND,
+    MASK_BACK,
+    MASK_BASE,
+    MASK_OR,
+    MASK_STRIDE,
+    OTHERS,
+    START,
+    UNDECIDED,
+)
 
 #: Entries in a chunk, at most: with 64 edges before and at least one after, they fill masks of 2,048 bits.
 CHUNK = 1920
 #: Places before the first entry: edges, so that masks can look back.
 LEAD = 64
-#: The byte that stands for an edge in the text: no UTF-8 has it.
-EDGE_BYTE = 0xFF
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
-#: A mask's first word, and the words from one mask to the next: 32 with bits and 8 of nothing, for shifts to read.
-MASK_BASE = 8
-MASK_STRIDE = 40
 
 #: Positions in ``Chunk.state``.
 SEGMENT = 0  # the segment that the next chunk begins in
@@ -66,6 +76,7 @@ class Chunk(NamedTuple):
     piece_end_word: NDArray[np.int32]  # [CHUNK] number of the word that is the piece's edge, or WORDS
     piece_edge: NDArray[np.int32]  # [CHUNK] place of the piece's edge
     piece_shift: NDArray[np.int64]  # [CHUNK] data position minus text offset
+    code: NDArray[np.int64]  # [1] address of the mask program's machine code; 0: there is none
 
 
 def new_chunk(n_masks: int) -> Chunk:
@@ -83,6 +94,7 @@ def new_chunk(n_masks: int) -> Chunk:
         piece_end_word=np.zeros(CHUNK, np.int32),
         piece_edge=np.zeros(CHUNK, np.int32),
         piece_shift=np.zeros(CHUNK, np.int64),
+        code=np.zeros(1, np.int64),
     )
 
 
@@ -130,13 +142,17 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         chunk.piece_segment[pieces] = segment
         chunk.piece_shift[pieces] = at - size
         take = min(end - at, room)
-        # Unsigned subscripts in these loops: Numba need not test for negative ones, so LLVM vectorises them.
-        seen = np.int64(0)
-        for i in range(take):
-            byte = data[np.uint64(at + i)]
-            text[np.uint64(size + i)] = byte
-            seen |= np.int64(byte)
-        if seen < 0x80 and is_ascii:
+        beyond_ascii = np.uint64(0)
+        if take >= 64:
+            for i in range(0, take - 63, 64):
+                beyond_ascii |= copy_block(text, size + i, data, at + i)
+            beyond_ascii |= copy_block(text, size + take - 64, data, at + take - 64)
+        else:
+            for i in range(take):
+                byte = data[np.uint64(at + i)]
+                text[np.uint64(size + i)] = byte
+                beyond_ascii |= np.uint64(byte & 0x80)
+        if beyond_ascii == 0 and is_ascii:
             n += take
             at += take
         else:
@@ -370,7 +386,12 @@ def split_chunk(split: Any, chunk: Any) -> int:
     complete = state[COMPLETE]
     decided = MASK_BASE + split.numbers[DECIDED] * MASK_STRIDE
     undecided = MASK_BASE + split.numbers[UNDECIDED] * MASK_STRIDE
-    run_program(split, chunk, (stop + 127) >> 6)
+    if chunk.code[0] == 0:
+        run_program(split, chunk, (stop + 127) >> 6)
+    elif state[ASCII]:
+        run_mask_code(chunk.code[0], chunk.text, masks, (stop + 127) >> 6, 1)
+    else:
+        run_mask_code(chunk.code[0], chunk.classes, masks, (stop + 127) >> 6, 0)
     # Texts begin and end where they do, whatever the program of a damaged file says: all else relies on it.
     masks[decided + 1] |= np.uint64(1)
     masks[undecided + 1] &= ~np.uint64(1)
