@@ -306,7 +306,7 @@ def mask_code(split: Any, may_compile: bool) -> int:
     environment = None if JIT_DISABLED else code_environment()
     if environment is None:
         return 0
-    tables = (split.program, split.byte_class, split.numbers)
+    tables = (split.program, split.entry_class, split.numbers)
     key = "\n".join(
         ("mask program", source_stamp(), environment[1], *(_digest_of(table.tobytes()) for table in tables))
     )

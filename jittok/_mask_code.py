@@ -5,8 +5,8 @@ become straight code on 512 places at a time, in registers. It takes a tenth of 
 kept in a code file like a kernel, so it is made only where much text is to be split.
 
 The masks of the classes are computed as in Parabix (Cameron et al., "Bitwise data parallelism in regular expression
-matching", 2014): the bits of 64 entries (bytes, or class numbers) are transposed into one mask for each bit, and whether
-an entry is of a set of classes is a Boolean function of these masks: a binary decision diagram, shared by all sets.
+matching", 2014): the bits of 64 entries are transposed into one mask for each bit, and whether an entry is of a set of
+classes is a Boolean function of these masks: a binary decision diagram, shared by all sets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from jittok._linker import link
 from jittok._native import Code
 from jittok.tables import (
     DECIDED,
-    EDGE_BYTE,
     END_CLASS,
     MASK_AHEAD,
     MASK_AND,
@@ -46,9 +45,8 @@ _ENTRY = "mask_program"
 def compile_mask_program(split: SplitTables, level: str) -> Code:
     """Compile the program of `split` for CPUs of a level of x86-64.
 
-    The function takes four whole numbers: the address of the entries (the chunk's bytes, or its classes), that of
-    its masks, the number of words that matter, and whether the entries are bytes. It writes the two masks that the
-    program is for, and returns nothing.
+    The function takes three whole numbers: the addresses of a chunk's entries and of its masks, and the number of
+    words that matter. It writes the two masks that the program is for, and returns nothing.
     """
     module = llvm.parse_assembly(str(_module(split)))
     llvm.initialize_native_target()
@@ -133,16 +131,14 @@ class _Diagram:
 
 def _module(split: SplitTables) -> Any:
     outputs, operations, sets = _decoded(split)
-    n_classes = int(split.numbers[END_CLASS]) + 1
     module = ir.Module("mask_program")
     module.triple = llvm.get_process_triple()
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64] * 4), _ENTRY)
-    entries_at, masks_at, words, is_text = function.args
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64] * 3), _ENTRY)
+    entries_at, masks_at, words = function.args
     builder = ir.IRBuilder(function.append_basic_block("begin"))
     entries = builder.inttoptr(entries_at, _I8.as_pointer())
     masks = builder.inttoptr(masks_at, _I64.as_pointer())
-    n_planes = 8
-    planes = builder.alloca(_I64, n_planes * MASK_STRIDE)
+    planes = builder.alloca(_I64, 8 * MASK_STRIDE)
     members = builder.alloca(_I64, MASK_BASE + len(sets) * MASK_STRIDE)
     for pointer in (planes, members):
         pointer.align = 64
@@ -182,41 +178,17 @@ def _module(split: SplitTables) -> Any:
             builder.cbranch(builder.icmp_unsigned("<", following, end), self.body, self.after)
             builder.position_at_end(self.after)
 
-    def transposed(name: str, bits: int) -> None:
-        """Bit masks of the entries."""
-        with Loop(name, 1) as word:
-            block = builder.load(
-                builder.bitcast(builder.gep(entries, [builder.shl(word, _I64(6))]), _BYTES.as_pointer())
-            )
-            block.align = 1
-            for bit in range(bits):
-                ones = ir.Constant(_BYTES, [1 << bit] * 64)
-                mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_BYTES, [0] * 64))
-                builder.store(builder.bitcast(mask, _I64), place(planes, bit, word))
-
-    def memberships(name: str, tables: list[NDArray[np.bool_]], bits: int) -> None:
-        """Masks of the sets, for entries of so many bits; `tables` say for each number whether it is in the set."""
-        with Loop(name, GROUP) as word:
-            diagram = _Diagram(builder, [load(planes, bit, word) for bit in reversed(range(bits))])
-            for i, table in enumerate(tables):
-                store(diagram.function(table), members, i, word, MASK_BASE)
-
-    text_block = function.append_basic_block("text")
-    class_block = function.append_basic_block("classes")
-    program_block = function.append_basic_block("program")
-    builder.cbranch(builder.icmp_unsigned("!=", is_text, _I64(0)), text_block, class_block)
-    builder.position_at_end(text_block)
-    transposed("bytes", 8)
-    classes = split.byte_class.astype(np.int64)
-    classes[128:] = classes[EDGE_BYTE]  # an ASCII text has no other
-    memberships("of_bytes", [np.isin(classes, sorted(kinds)) for kinds in sets], 8)
-    builder.branch(program_block)
-    builder.position_at_end(class_block)
-    bits = max((n_classes - 1).bit_length(), 1)
-    transposed("numbers", bits)
-    memberships("of_numbers", [np.isin(np.arange(1 << bits), sorted(kinds)) for kinds in sets], bits)
-    builder.branch(program_block)
-    builder.position_at_end(program_block)
+    with Loop("transpose", 1) as word:
+        block = builder.load(builder.bitcast(builder.gep(entries, [builder.shl(word, _I64(6))]), _BYTES.as_pointer()))
+        block.align = 1
+        for bit in range(8):
+            ones = ir.Constant(_BYTES, [1 << bit] * 64)
+            mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_BYTES, [0] * 64))
+            builder.store(builder.bitcast(mask, _I64), place(planes, bit, word))
+    with Loop("memberships", GROUP) as word:
+        diagram = _Diagram(builder, [load(planes, bit, word) for bit in reversed(range(8))])
+        for i, kinds in enumerate(sets):
+            store(diagram.function(np.isin(split.entry_class, sorted(kinds))), members, i, word, MASK_BASE)
     # The words before the first and after the last are read, by shifts.
     end = builder.shl(groups, _I64(3))
     for i in range(len(sets)):

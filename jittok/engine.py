@@ -605,23 +605,31 @@ class Engine:
         keep: bool = True,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         from jittok.kernels.split import POSITION, SEGMENT
-        from jittok.kernels.words import MORE_CACHE, MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
+        from jittok.kernels.words import (
+            EXTRA_ROOM,
+            MORE_CACHE,
+            MORE_SCRATCH,
+            NEEDED,
+            WRITTEN,
+            encode_segments,
+            new_merge_scratch,
+        )
 
         plan = self.plan
         n_bytes = int((end - start).sum())
         nothing = np.empty(0, np.int32)
-        word = np.empty(n_bytes + 8, np.int32) if words else nothing
-        length = np.empty(n_bytes + 8, np.int32) if lengths else nothing
+        word = np.empty(n_bytes + EXTRA_ROOM, np.int32) if words else nothing
+        length = np.empty(n_bytes + EXTRA_ROOM, np.int32) if lengths else nothing
         part_end = np.zeros(len(start), np.int64)
         if not len(start):
             return nothing, part_end, word[:0], length[:0]
         worker = self._acquire(n_bytes)
         if buffer is not None:
-            out, offset = buffer.reserve(n_bytes + 8), buffer.used
+            out, offset = buffer.reserve(n_bytes + EXTRA_ROOM), buffer.used
         else:
             # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
-            if len(worker.out) < n_bytes + 8:
-                worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
+            if len(worker.out) < n_bytes + EXTRA_ROOM:
+                worker.out = np.empty(max(n_bytes + EXTRA_ROOM, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
             out, offset = worker.out, 0
         state = worker.chunk.state
         state[:] = 0

@@ -63,8 +63,7 @@ class SplitTables(NamedTuple):
     page_of: NDArray[np.uint16]  # see CodepointClasses
     class_of: NDArray[np.uint8]
     transitions: NDArray[np.uint32]  # see SplitAutomaton
-    byte_class: NDArray[np.uint8]  # [256] class of an ASCII byte; the end class for the byte 0xFF
-    ranges: NDArray[np.uint8]  # [3 * ranges] rows (class, first byte, number of bytes), by class: ASCII of each class
+    entry_class: NDArray[np.uint8]  # [256] class of an entry of a chunk: ASCII, 0x80 | class for others, EDGE_BYTE
     program: NDArray[np.int32]  # [4 * operations] rows (MASK_* operation, result, operand, operand): numbers of masks
     numbers: NDArray[np.int64]  # see START and the others below
 
@@ -75,8 +74,7 @@ END_CLASS = 1  # the class of the end of a text; masks 0 to END_CLASS are those 
 DECIDED = 2  # mask of the boundaries
 UNDECIDED = 3  # mask of the places where the automaton must be run
 N_MASKS = 4
-OTHERS = 5  # the class that has no ranges, but all ASCII that is in no other class
-SPLIT_NUMBERS = 6
+SPLIT_NUMBERS = 5
 
 #: Operations of a mask program. Bit i of the result:
 MASK_OR = 0

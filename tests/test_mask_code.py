@@ -40,7 +40,7 @@ def test_code_and_program_agree(name):
 
     split = build_split_tables(compile_split(PATTERNS[name]))
     code = _mask_code.compile_mask_program(split, code_environment()[1])
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(_native.address(_native.load(code)))
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(_native.address(_native.load(code)))
     chunk = kernels.new_chunk(int(split.numbers[N_MASKS]))
     generator = random.Random(name)
     for turn in range(12):
@@ -58,10 +58,10 @@ def test_code_and_program_agree(name):
         for with_code in (False, True):
             chunk.masks[:] = 0
             if with_code:
-                is_text = int(chunk.state[kernels.ASCII])
-                entries = chunk.text if is_text else chunk.classes
-                run(entries.ctypes.data, chunk.masks.ctypes.data, words, is_text)
+                entries = chunk.text if chunk.state[kernels.ASCII] else chunk.entries
+                run(entries.ctypes.data, chunk.masks.ctypes.data, words)
             else:
+                kernels.find_classes(split, chunk)
                 kernels.run_program(split, chunk, words)
             masks = [
                 chunk.masks[MASK_BASE + int(split.numbers[i]) * MASK_STRIDE :][1 : words - 1]

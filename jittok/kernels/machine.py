@@ -29,7 +29,7 @@ def copy_block(target: Any, to: int, source: Any, at: int) -> np.uint64:
 
 
 @machine_operation
-def run_mask_code(address: int, entries: Any, masks: Any, words: int, is_text: int) -> None:
+def run_mask_code(address: int, entries: Any, masks: Any, words: int) -> None:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
     raise AssertionError("machine code where there is no JIT")
 
@@ -39,6 +39,12 @@ def store_pair(array: Any, index: int, pair: np.uint64) -> None:
     """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
     array[int(index)] = int(pair) & 0xFFFFFFFF
     array[int(index) + 1] = int(pair) >> 32
+
+
+@machine_operation
+def copy_ids(target: Any, to: int, source: Any, at: int) -> None:
+    """Copy 16 items of an int32 array into another."""
+    target[int(to) : int(to) + 16] = source[int(at) : int(at) + 16]
 
 
 @machine_operation

@@ -47,22 +47,20 @@ def copy_block(typing_context: Any, target: Any, to: Any, source: Any, at: Any) 
 
 
 @intrinsic
-def run_mask_code(
-    typing_context: Any, address: Any, entries: Any, masks: Any, words: Any, is_text: Any
-) -> Any:
+def run_mask_code(typing_context: Any, address: Any, entries: Any, masks: Any, words: Any) -> Any:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [_I64] * 4)
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 3)
         function = builder.inttoptr(arguments[0], kind.as_pointer())
         addresses = [
             builder.ptrtoint(context.make_array(signature.args[i])(context, builder, arguments[i]).data, _I64)
             for i in (1, 2)
         ]
-        builder.call(function, [*addresses, arguments[3], arguments[4]])
+        builder.call(function, [*addresses, arguments[3]])
         return context.get_dummy_value()
 
-    return types.void(types.int64, entries, masks, types.int64, types.int64), code
+    return types.void(types.int64, entries, masks, types.int64), code
 
 
 @intrinsic
@@ -76,6 +74,29 @@ def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.uint64), code
+
+
+_IDS = ir.VectorType(_I32, 16)
+
+
+@intrinsic
+def copy_ids(typing_context: Any, target: Any, to: Any, source: Any, at: Any) -> Any:
+    """Copy 16 items of an int32 array into another."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointers = [
+            _byte_pointer(
+                context, builder, signature.args[i], arguments[i], builder.shl(arguments[i + 1], ir.Constant(_I64, 2))
+            )
+            for i in (0, 2)
+        ]
+        into, pointer = (builder.bitcast(p, _IDS.as_pointer()) for p in pointers)
+        value = builder.load(pointer)
+        value.align = 4
+        builder.store(value, into).align = 4
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64), code
 
 
 _W32 = ir.VectorType(_I64, 32)
