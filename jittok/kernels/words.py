@@ -1,10 +1,10 @@
 """Pre-tokens to token ids through a bounded cache, a chunk at a time.
 
 Each step is a loop of its own over arrays that stay in the first-level cache: make keys and ask for their cache
-lines, compare keys and take the ids, resolve what was not found, put all ids in order. A pre-token of at most 15 bytes is a key of 16 bytes (its
-bytes and its length) in an open-addressing table of 32-byte slots; longer ones go to a second table by a 64-bit
-hash, with their bytes kept to compare. A chunk never starts with a table that it could fill by more than half, so a
-probe ends.
+lines, compare keys and take the ids, resolve what was not found, put all ids in order. A pre-token of at most 15
+bytes is a key of 16 bytes (its bytes and its length) in an open-addressing table of 32-byte slots; longer ones go
+to a second table by a 64-bit hash, with their bytes kept to compare. A chunk never starts with a table that it could
+fill by more than half, so a probe ends.
 """
 
 from __future__ import annotations
