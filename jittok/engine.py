@@ -136,11 +136,11 @@ class Worker:
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.words import SHORT_PLACES, new_merge_scratch, new_word_cache
+        from jittok.kernels.words import CHUNK_PLACES, new_merge_scratch, new_word_cache
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
-        self.lanes = new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES)
+        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
         self.bytes_seen = 0

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_ids, load64, multiply, prefetch, store_pair, trailing_zeros
-from jittok.kernels.merge import MOST_PLACES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.machine import copy_ids, load64, load_pair, multiply, prefetch, store_pair, trailing_zeros
+from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     ASCII,
     CHUNK,
@@ -35,10 +35,6 @@ from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
-#: Places in ``merge_ranked`` of a word that fits a key.
-SHORT_PLACES = 16
-#: New words that do not fit a key, merged together.
-LONG_AT_ONCE = 64
 #: Marks the first or last byte of a codepoint that a token holds a part of, where a codepoint could stand.
 PARTIAL = 1 << 21
 #: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
@@ -64,6 +60,8 @@ ZERO = np.uint64(0)
 ONE = np.uint64(1)
 #: Most bytes that one chunk can add to the arena, or to the kept bytes of long words.
 CHUNK_BYTES = 4 * CHUNK + 256
+#: Most places that ``merge_ranked`` takes for the words of a chunk.
+CHUNK_PLACES = 16 * CHUNK + CHUNK_BYTES
 
 #: Positions in ``WordCache.counters``.
 USED = 0
@@ -109,10 +107,7 @@ class MergeScratch(NamedTuple):
     new_word: NDArray[np.int32]  # [CHUNK + 80] those of them that must be merged
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
-    new_ids: NDArray[np.int32]  # [CHUNK * SHORT_PLACES]
-    long_first: NDArray[np.int32]  # [LONG_AT_ONCE] the same of new words that do not fit a key
-    long_length: NDArray[np.int32]  # [LONG_AT_ONCE]
-    long_word: NDArray[np.int32]  # [LONG_AT_ONCE] their numbers in the chunk
+    new_ids: NDArray[np.int32]  # [CHUNK_PLACES]
     key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
 
 
@@ -143,10 +138,7 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         new_word=np.zeros(CHUNK + 80, np.int32),
         new_first=np.zeros(CHUNK + 80, np.int32),
         new_length=np.zeros(CHUNK + 80, np.int32),
-        new_ids=np.zeros(CHUNK * SHORT_PLACES, np.int32),
-        long_first=np.zeros(LONG_AT_ONCE, np.int32),
-        long_length=np.zeros(LONG_AT_ONCE, np.int32),
-        long_word=np.zeros(LONG_AT_ONCE, np.int32),
+        new_ids=np.zeros(CHUNK_PLACES, np.int32),
         key_masks=np.array(
             [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
         ).ravel(),
@@ -363,21 +355,14 @@ def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> i
 @inlined
 def put_word(
     slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, first: int, n: int
-) -> int:
-    """Store `n` ids from `first` on under a key at a free slot; the arena has room (checked when a chunk begins)."""
-    value_low = ZERO
-    value_high = ZERO
-    if n <= 4:
-        if n > 0:
-            value_low = np.uint64(ids[first])
-        if n > 1:
-            value_low |= np.uint64(ids[first + 1]) << np.uint64(32)
-        if n > 2:
-            value_high = np.uint64(ids[first + 2])
-        if n > 3:
-            value_high |= np.uint64(ids[first + 3]) << np.uint64(32)
-        value_low |= np.uint64(n) << COUNT_SHIFT
-    else:
+) -> np.uint64:
+    """Store `n` ids from `first` on under a key at a free slot; returns the first half of the value.
+
+    The arena has room (checked when a chunk begins). Of four ids, those beyond `n` are stored too, and mean nothing.
+    """
+    value_low = load_pair(ids, first) & VALUE_MASK | np.uint64(n) << COUNT_SHIFT
+    value_high = load_pair(ids, first + 2)
+    if n > 4:
         value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
         value_high = put_arena(arena, counters, ids, first, n)
     slots[at] = low
@@ -385,7 +370,7 @@ def put_word(
     slots[at + 2] = value_low
     slots[at + 3] = value_high
     counters[USED] += 1
-    return 0
+    return value_low
 
 
 @inlined
@@ -448,17 +433,21 @@ def put_long(
     ids: Any,
     first_id: int,
     n: int,
-) -> int:
-    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`."""
+) -> np.uint64:
+    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`.
+
+    Returns their place in the arena.
+    """
     offset = counters[KEPT_USED]
     for i in range(length):
         kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
     counters[KEPT_USED] = offset + length
     long_slots[at] = tag
     long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
-    long_slots[at + 2] = put_arena(arena, counters, ids, first_id, n)
+    place = put_arena(arena, counters, ids, first_id, n)
+    long_slots[at + 2] = place
     counters[LONG_USED] += 1
-    return 0
+    return place
 
 
 @inlined
@@ -483,124 +472,89 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     ranked = merges.numbers[MERGE_RANKED] == 1
     n_direct = merges.numbers[MERGE_DIRECT]
     n_new = np.int64(0)
-    n_long = np.int64(0)
     for q in range(misses):
         k = np.uint64(missed[np.uint64(q)])
         key = k << np.uint64(2)
         low = keys[key]
         high = keys[key + ONE]
         first = np.int64(word[k])
+        length = np.int64(word[k + ONE]) - first
+        at = np.int64(0)
         if high != 0:
             at = find_slot(slots, keys[key + np.uint64(2)], low, high)
             if slots[at + 1] != 0:
                 keys[key] = slots[at + 2]
                 keys[key + ONE] = slots[at + 3]
-            elif text[np.uint64(first)] == EDGE_BYTE:
-                put_word(slots, arena, counters, at, low, high, symbols, 0, 0)
-                keys[key] = ZERO
-                keys[key + ONE] = ZERO
-            elif ranked and n_direct > 0 and find_direct(merges, text, first, np.int64(word[k + ONE])) >= 0:
-                symbols[0] = find_direct(merges, text, first, np.int64(word[k + ONE]))
-                put_word(slots, arena, counters, at, low, high, symbols, 0, 1)
-                keys[key] = slots[at + 2]
-                keys[key + ONE] = slots[at + 3]
-            elif ranked:
-                new_first[np.uint64(n_new)] = first
-                new_length[np.uint64(n_new)] = np.int64(word[k + ONE]) - first
-                new_word[np.uint64(n_new)] = np.int64(k)
-                n_new += 1
-            else:
-                count = merge_word(merges, text, first, np.int64(word[k + ONE]), scratch)
-                put_word(slots, arena, counters, at, low, high, symbols, 0, count)
-                keys[key] = slots[at + 2]
-                keys[key + ONE] = slots[at + 3]
-            continue
-        length = np.int64(word[k + ONE]) - first
-        tag = hash_word(text, first, length) | ONE
-        at = find_long(text, first, length, tag, long_slots, kept)
-        if long_slots[at] == 0:
-            if ranked and n_direct == 0 and length < MOST_PLACES:
-                if n_long == LONG_AT_ONCE:
-                    keep_long(merges, n_long, chunk, cache, scratch, lanes)
-                    n_long = np.int64(0)
-                scratch.long_first[n_long] = first
-                scratch.long_length[n_long] = length
-                scratch.long_word[n_long] = np.int64(k)
-                n_long += 1
                 continue
-            count = merge_word(merges, text, first, first + length, scratch)
-            put_long(long_slots, kept, arena, counters, at, tag, text, first, length, symbols, 0, count)
-        keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
-        keys[key + ONE] = long_slots[at + 2]
-    if n_long > 0:
-        keep_long(merges, n_long, chunk, cache, scratch, lanes)
-    if n_new > 0:
-        merge_ranked(
-            text,
-            new_first,
-            new_length,
-            n_new,
-            SHORT_PLACES,
-            merges.byte_pair,
-            merges.pair_slots,
-            merges.symbol_token,
-            lanes,
-            scratch.new_ids,
-        )
-        for q in range(n_new):
-            key = np.uint64(new_word[np.uint64(q)]) << np.uint64(2)
-            low = keys[key]
-            high = keys[key + ONE]
-            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
-            if slots[at + 1] == 0:
-                count = np.int64(new_length[np.uint64(q)])
-                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * SHORT_PLACES, count)
-            keys[key] = slots[at + 2]
+            if text[np.uint64(first)] == EDGE_BYTE:
+                keys[key] = put_word(slots, arena, counters, at, low, high, symbols, 0, 0)
+                continue
+        else:
+            low = hash_word(text, first, length) | ONE
+            keys[key] = low
+            at = find_long(text, first, length, low, long_slots, kept)
+            if long_slots[at] != 0:
+                keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+                keys[key + ONE] = long_slots[at + 2]
+                continue
+        token = np.int64(-1)
+        if ranked and n_direct > 0:
+            token = np.int64(find_direct(merges, text, first, first + length))
+        if ranked and token < 0 and length <= MOST_BYTES:
+            new_first[np.uint64(n_new)] = first
+            new_length[np.uint64(n_new)] = length
+            new_word[np.uint64(n_new)] = np.int64(k)
+            n_new += 1
+            continue
+        count = np.int64(1)
+        if token >= 0:
+            symbols[0] = token
+        else:
+            count = np.int64(merge_word(merges, text, first, first + length, scratch))
+        if high != 0:
+            keys[key] = put_word(slots, arena, counters, at, low, high, symbols, 0, count)
             keys[key + ONE] = slots[at + 3]
-    return 0
-
-
-@helper
-def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
-    """Merge and remember the words listed in ``scratch.long_first``."""
-    text = chunk.text
-    long_length = scratch.long_length
+        else:
+            keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+            keys[key + ONE] = put_long(
+                long_slots, kept, arena, counters, at, low, text, first, length, symbols, 0, count
+            )
+    if n_new == 0:
+        return 0
+    new_ids = scratch.new_ids
     merge_ranked(
         text,
-        scratch.long_first,
-        long_length,
-        n,
-        MOST_PLACES,
+        new_first,
+        new_length,
+        n_new,
         merges.byte_pair,
         merges.pair_slots,
         merges.symbol_token,
         lanes,
-        scratch.new_ids,
+        new_ids,
     )
-    long_slots = cache.long_slots
-    for q in range(n):
-        k = np.int64(scratch.long_word[q])
-        first = np.int64(chunk.word[k])
-        length = np.int64(chunk.word[k + 1]) - first
-        tag = hash_word(text, first, length) | ONE
-        at = find_long(text, first, length, tag, long_slots, cache.kept)
-        if long_slots[at] == 0:
-            put_long(
-                long_slots,
-                cache.kept,
-                cache.arena,
-                cache.counters,
-                at,
-                tag,
-                text,
-                first,
-                length,
-                scratch.new_ids,
-                q * MOST_PLACES,
-                np.int64(long_length[q]),
-            )
-        scratch.keys[KEY_WORDS * k] = np.uint64(IN_ARENA) << COUNT_SHIFT
-        scratch.keys[KEY_WORDS * k + 1] = long_slots[at + 2]
+    for q in range(n_new):
+        k = np.uint64(new_word[np.uint64(q)])
+        key = k << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
+        count = np.int64(new_length[np.uint64(q)])
+        base = np.int64(lanes.base[np.uint64(q)])
+        # The same new word may be in a chunk several times.
+        if high != 0:
+            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
+            if slots[at + 1] == 0:
+                put_word(slots, arena, counters, at, low, high, new_ids, base, count)
+            keys[key] = slots[at + 2]
+            keys[key + ONE] = slots[at + 3]
+        else:
+            first = np.int64(word[k])
+            length = np.int64(word[k + ONE]) - first
+            at = find_long(text, first, length, low, long_slots, kept)
+            if long_slots[at] == 0:
+                put_long(long_slots, kept, arena, counters, at, low, text, first, length, new_ids, base, count)
+            keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+            keys[key + ONE] = long_slots[at + 2]
     return 0
 
 
