@@ -136,10 +136,10 @@ class Worker:
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.words import CHUNK_PLACES, new_merge_scratch, new_word_cache
+        from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
-        self.scratch = new_merge_scratch()
+        self.scratch = new_word_scratch()
         self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
@@ -488,7 +488,8 @@ class Engine:
 
     def _enlarge(self, worker: Worker) -> None:
         """Give a worker a larger cache with what it knows, or an emptied one if it is as large as may be."""
-        from jittok.kernels.words import SLOT_WORDS, fill_cache, new_word_cache
+        from jittok.kernels.bpe import fill_cache
+        from jittok.kernels.word_cache import SLOT_WORDS, new_word_cache
 
         if self._merges is self.plan.merges and worker.bytes_seen >= SMALL_TEXT:
             # Read at random for every new word: worth large pages once there is much text.
@@ -606,16 +607,9 @@ class Engine:
         buffer: IdBuffer | None = None,
         keep: bool = True,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH, encode_segments
         from jittok.kernels.split import POSITION, SEGMENT
-        from jittok.kernels.words import (
-            EXTRA_ROOM,
-            MORE_CACHE,
-            MORE_SCRATCH,
-            NEEDED,
-            WRITTEN,
-            encode_segments,
-            new_merge_scratch,
-        )
+        from jittok.kernels.word_cache import EXTRA_ROOM, NEEDED, WRITTEN, new_word_scratch
 
         plan = self.plan
         n_bytes = int((end - start).sum())
@@ -657,7 +651,7 @@ class Engine:
                 length,
             )
             if status == MORE_SCRATCH:
-                worker.scratch = new_merge_scratch(int(state[NEEDED]))
+                worker.scratch = new_word_scratch(int(state[NEEDED]))
             elif status == MORE_CACHE:
                 self._enlarge(worker)
             else:
@@ -670,7 +664,7 @@ class Engine:
             ids = ids.copy() if keep else ids[:0]
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
-            worker.scratch = new_merge_scratch()
+            worker.scratch = new_word_scratch()
         if len(worker.out) > 4 * CHUNK_BYTES:
             worker.out = np.empty(0, np.int32)
         self._workers.append(worker)

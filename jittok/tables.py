@@ -117,7 +117,7 @@ class MergeTables(NamedTuple):
     token_bytes: NDArray[np.uint8]  # bytes of all tokens, one after another (units of the model), 64 more at the end
     token_indptr: NDArray[np.int64]  # [vocabulary + 1] token i is token_bytes[token_indptr[i] : token_indptr[i + 1]]
     reachable: NDArray[np.uint8]  # [vocabulary] 1: merging the token's own bytes gives it; 2: see MISSING_UNKNOWN
-    crossed: NDArray[np.uint64]  # bitmap of codepoint junctions that some token spans (see kernels.words)
+    crossed: NDArray[np.uint64]  # bitmap of codepoint junctions that some token spans (see kernels.bpe)
     numbers: NDArray[np.int64]  # see MERGE_* below
 
 

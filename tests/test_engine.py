@@ -149,7 +149,7 @@ np.seterr(all="ignore")
 import jittok.kernels.split as split
 split.CHUNK = int(sys.argv[2])
 split.WORTH_STARTING = max(2, split.CHUNK // 8)
-import jittok.kernels.words as words
+import jittok.kernels.word_cache as words
 assert words.CHUNK == split.CHUNK
 import jittok, random_configs
 from tokenizers import Tokenizer

@@ -250,7 +250,7 @@ def _variants(model: BPEModel | RankModel | None) -> int:
 def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:
     """Tables with the one pair that can make each token; see :class:`~jittok.tables.MergeTables`."""
     from jittok.kernels.canonical import find_last_merges
-    from jittok.kernels.words import new_merge_scratch
+    from jittok.kernels.word_cache import new_word_scratch
 
     lengths = np.diff(general.token_indptr)
     tokens = np.flatnonzero(lengths > 1)
@@ -258,7 +258,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
     frozen = MergeTables(*general)
     for array in frozen:
         array.setflags(write=False)
-    scratch = new_merge_scratch(max(8, int(lengths.max())))
+    scratch = new_word_scratch(max(8, int(lengths.max())))
     find_last_merges(frozen, tokens, scratch, last_merge)
     reached = last_merge >= 0
     order = np.argsort(last_merge[reached], kind="stable")
