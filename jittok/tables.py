@@ -131,6 +131,57 @@ MERGE_NUMBERS = 8
 MISSING_UNKNOWN = 2
 
 
+class WordPieceTables(NamedTuple):
+    """A WordPiece vocabulary as a trie with failure links and failure pops (Fast WordPiece, arXiv 2012.15524).
+
+    The trie holds every token as it is written, suffix indicator included. A *node* is a place in `units`, four
+    numbers of 16 bytes (a quarter of a cache line), so that one step of the automaton is one load:
+
+    - ``units[4 * v]``: base of the parent, -1 where there is no node;
+    - ``units[4 * v + 1]``: base of the node itself, 0 for a leaf: its child for a character of code `c` is node
+      ``base + c`` if that node's first number is ``base``. No two nodes that have children share a base;
+    - ``units[4 * v + 2]``: the failure link, a node below the suffix root or that itself; -1 where there is none;
+    - ``units[4 * v + 3]``: the failure pops: the id of the token that the node is, with the suffix root for a link;
+      or ``-1 - list``, where list 0 is that of nodes without a link.
+
+    Failure pops: list `k` is list ``pop_before[k]`` (none for 0) followed by the ids
+    ``pop_ids[pop_indptr[k]:pop_indptr[k + 1]]``; ``pop_count[k]`` is their number. A node shares the list of its
+    parent as the first part of its own, so that all lists together take no more room than the vocabulary.
+
+    Memory is linear in the vocabulary's characters: `units` is nearly full but for the widest nodes.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    code_of: NDArray[np.uint32]  # [128 * n_pages] code << 2 | CHARACTER_*; codes from 1 up, 0: in no token
+    units: NDArray[np.int32]  # [4 * n_units], the last ``largest code + 1`` of them free: a step never leaves the array
+    pop_indptr: NDArray[np.int32]  # [n_lists + 1]
+    pop_before: NDArray[np.int32]  # [n_lists], < its own position; 0: nothing goes before
+    pop_count: NDArray[np.int32]  # [n_lists]
+    pop_ids: NDArray[np.int32]
+    pop_lengths: NDArray[np.int32]  # bytes of each token in `pop_ids`, without the suffix indicator if it begins with it
+    indicator: NDArray[np.uint8]  # the suffix indicator
+    numbers: NDArray[np.int64]  # see WORDPIECE_* below
+
+
+#: Low bits of ``WordPieceTables.code_of``.
+CHARACTER_WORD = 0  # part of a word
+CHARACTER_SPACE = 1  # between words; before a word, part of what is given for it
+CHARACTER_ISOLATED = 2  # a word of its own
+
+#: Positions in ``WordPieceTables.numbers``.
+WORDPIECE_ROOT = 0  # the node of the empty string, whose base is
+WORDPIECE_ROOT_BASE = 1  # this
+WORDPIECE_SUFFIX_ROOT = 2  # the node of the suffix indicator; the root, if that is empty
+WORDPIECE_SUFFIX_BASE = 3
+WORDPIECE_UNKNOWN = 4  # id for a word that has no segmentation, or is too long
+WORDPIECE_MAX_INPUT = 5  # longest word that is looked at
+WORDPIECE_MAX_BYTES = 6  # 1: that is in bytes, 0: in characters
+WORDPIECE_SKIP_SPACE = 7  # 1: a word may come with CHARACTER_SPACE characters before it
+WORDPIECE_PREFIX_TOKEN = 8  # longest token that the suffix indicator begins with, -1: none
+WORDPIECE_PREFIX_BYTES = 9  # its bytes
+WORDPIECE_NUMBERS = 10
+
+
 class AddedTokenTables(NamedTuple):
     """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
 
