@@ -25,7 +25,6 @@ import numpy as np
 
 from jittok._jit import helper, inlined, kernel
 from jittok.tables import (
-    CHARACTER_ISOLATED,
     CHARACTER_SPACE,
     CHARACTER_WORD,
     WORDPIECE_MAX_BYTES,
@@ -154,7 +153,10 @@ def longest_token(tables: Any, data: Any, first: int, end: int, node: int, base:
             return 0, 0
         base = np.int64(tables.units[4 * node + 1])
         at += found & 7
+    numbers = tables.numbers
     token = np.int64(tables.units[4 * node + 3])
+    if token < 0 and node == numbers[WORDPIECE_SUFFIX_ROOT] and numbers[WORDPIECE_PREFIX_BYTES] == end - first:
+        token = numbers[WORDPIECE_PREFIX_TOKEN]  # the suffix indicator itself
     if token < 0:
         return 0, 0
     return token, 1
