@@ -134,15 +134,15 @@ MISSING_UNKNOWN = 2
 class WordPieceTables(NamedTuple):
     """A WordPiece vocabulary as a trie with failure links and failure pops (Fast WordPiece, arXiv 2012.15524).
 
-    The trie holds every token as it is written, suffix indicator included. A *node* is a place in `units`, four
-    numbers of 16 bytes (a quarter of a cache line), so that one step of the automaton is one load:
+    The trie holds every token as it is written, suffix indicator included. A *node* is four numbers in `units`, 16
+    bytes, so that one step of the automaton is one load. It is known by the position of the first of them:
 
-    - ``units[4 * v]``: base of the parent, -1 where there is no node;
-    - ``units[4 * v + 1]``: base of the node itself, 0 for a leaf: its child for a character of code `c` is node
+    - ``units[v]``: base of the parent, -1 where there is no node;
+    - ``units[v + 1]``: base of the node itself, 0 for a leaf: its child for a character of code `c` is node
       ``base + c`` if that node's first number is ``base``. No two nodes that have children share a base;
-    - ``units[4 * v + 2]``: the failure link, a node below the suffix root or that itself; -1 where there is none;
-    - ``units[4 * v + 3]``: the failure pops: the id of the token that the node is, with the suffix root for a link;
-      or ``-1 - list``, where list 0 is that of nodes without a link.
+    - ``units[v + 2]``: the failure link, a node below the suffix root or that itself; -1 where there is none;
+    - ``units[v + 3]``: the failure pops: the id of the token that the node is, with the suffix root for a link; or
+      ``-1 - list``, where list 0 is that of nodes without a link.
 
     Failure pops: list `k` is list ``pop_before[k]`` (none for 0) followed by the ids
     ``pop_ids[pop_indptr[k]:pop_indptr[k + 1]]``; ``pop_count[k]`` is their number. A node shares the list of its
@@ -152,8 +152,8 @@ class WordPieceTables(NamedTuple):
     """
 
     page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
-    code_of: NDArray[np.uint32]  # [128 * n_pages] code << 2 | CHARACTER_*; codes from 1 up, 0: in no token
-    units: NDArray[np.int32]  # [4 * n_units], the last ``largest code + 1`` of them free: a step never leaves the array
+    code_of: NDArray[np.uint32]  # [128 * n_pages] code | CHARACTER_*; codes are multiples of 4, 0: in no token
+    units: NDArray[np.int32]  # [4 * n_units], after the last base there is room for the largest code: a step never leaves it
     pop_indptr: NDArray[np.int32]  # [n_lists + 1]
     pop_before: NDArray[np.int32]  # [n_lists], < its own position; 0: nothing goes before
     pop_count: NDArray[np.int32]  # [n_lists]
@@ -163,7 +163,9 @@ class WordPieceTables(NamedTuple):
     numbers: NDArray[np.int64]  # see WORDPIECE_* below
 
 
-#: Low bits of ``WordPieceTables.code_of``.
+#: Parts of ``WordPieceTables.code_of``, and what the latter may be.
+CHARACTER_CODE = ~3
+CHARACTER_KIND = 3
 CHARACTER_WORD = 0  # part of a word
 CHARACTER_SPACE = 1  # between words; before a word, part of what is given for it
 CHARACTER_ISOLATED = 2  # a word of its own

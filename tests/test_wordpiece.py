@@ -129,11 +129,11 @@ def test_units_hold_a_trie():
     units = tables.units.reshape(-1, 4)
     bases = units[(units[:, 0] >= 0) & (units[:, 1] > 0), 1]
     assert len(bases) == len(set(bases.tolist()))
-    largest = int(tables.code_of.max() >> 2)
-    assert bases.max() + largest < len(units)
+    largest = int(tables.code_of.max()) & t.CHARACTER_CODE
+    assert bases.max() + largest < tables.units.size
     prefixes = {token[:end] for token in vocabulary for end in range(len(token) + 1)}
     assert list_nodes(tables).keys() == prefixes
-    assert len(units) < 2 * len(prefixes) + 2 * largest + 2
+    assert len(units) < 2 * len(prefixes) + largest
 
 
 def test_defined_oddities():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import ArgumentError, UnsupportedError
 from jittok.tables import (
+    CHARACTER_CODE,
     CHARACTER_ISOLATED,
     CHARACTER_SPACE,
     WORDPIECE_MAX_BYTES,
@@ -29,7 +30,7 @@ from jittok.tables import (
 from jittok.unicode.intervals import EMPTY, Intervals
 from jittok.unicode.normalization import fold_pages
 
-#: Numbers of units and lists are int32, and units are counted in fours.
+#: Positions in units are int32.
 MOST_UNITS = (1 << 29) - 1
 _MOST_ID = (1 << 31) - 1
 _N_CODEPOINTS = 0x110000
@@ -146,10 +147,10 @@ def build_wordpiece_tables(
     n_ids = int(pops.indptr[n_lists])
 
     numbers = np.zeros(WORDPIECE_NUMBERS, np.int64)
-    numbers[WORDPIECE_ROOT] = layout.place[0]
-    numbers[WORDPIECE_ROOT_BASE] = layout.base[0]
-    numbers[WORDPIECE_SUFFIX_ROOT] = layout.place[suffix_root]
-    numbers[WORDPIECE_SUFFIX_BASE] = layout.base[suffix_root]
+    numbers[WORDPIECE_ROOT] = 4 * layout.place[0]
+    numbers[WORDPIECE_ROOT_BASE] = 4 * layout.base[0]
+    numbers[WORDPIECE_SUFFIX_ROOT] = 4 * layout.place[suffix_root]
+    numbers[WORDPIECE_SUFFIX_BASE] = 4 * layout.base[suffix_root]
     numbers[WORDPIECE_UNKNOWN] = unknown
     numbers[WORDPIECE_MAX_INPUT] = min(max_input, _MOST_ID)
     numbers[WORDPIECE_MAX_BYTES] = max_input_in_bytes
@@ -200,33 +201,20 @@ def list_nodes(tables: WordPieceTables) -> dict[str, Node]:
     >>> nodes["ab"]
     Node(pops=(0,), link='##b')
     """
-    units = tables.units.reshape(-1, 4).tolist()
-    values = (tables.code_of >> np.uint32(2)).reshape(-1, 128)[tables.page_of].ravel()
-    characters = np.flatnonzero(values)
-    character_of = {int(values[c]): chr(c) for c in characters.tolist()}
-    owner: dict[int, int] = {}  # of a base
-    for number, (parent_base, base, *_) in enumerate(units):
-        if base > 0 and (parent_base >= 0 or number == tables.numbers[WORDPIECE_ROOT]):
-            owner[base] = number
-    names: dict[int, str] = {}
-
-    def name(number: int) -> str:
-        steps = []
-        at = number
-        while at != tables.numbers[WORDPIECE_ROOT]:
-            parent_base = units[at][0]
-            steps.append(character_of[at - parent_base])
-            at = owner[parent_base]
-        return "".join(reversed(steps))
-
-    for number, unit in enumerate(units):
-        if unit[0] >= 0 or number == tables.numbers[WORDPIECE_ROOT]:
-            names[number] = name(number)
-    found = {}
-    for number, string in names.items():
-        _, _, link, pops = units[number]
-        found[string] = Node(_pops(tables, pops), names.get(link))
-    return found
+    units = tables.units.tolist()
+    codes = (tables.code_of & np.uint32(CHARACTER_CODE & 0xFFFFFFFF)).reshape(-1, 128)[tables.page_of].ravel()
+    character_of = {int(codes[c]): chr(c) for c in np.flatnonzero(codes).tolist()}
+    root = int(tables.numbers[WORDPIECE_ROOT])
+    nodes = [root, *(at for at in range(0, len(units), 4) if units[at] >= 0)]
+    owner = {units[at + 1]: at for at in nodes if units[at + 1] > 0}
+    names = {}
+    for node in nodes:
+        string, at = "", node
+        while at != root:
+            string = character_of[at - units[at]] + string
+            at = owner[units[at]]
+        names[node] = string
+    return {names[at]: Node(_pops(tables, units[at + 3]), names.get(units[at + 2])) for at in nodes}
 
 
 def _pops(tables: WordPieceTables, pops: int) -> tuple[int, ...]:

@@ -25,6 +25,8 @@ import numpy as np
 
 from jittok._jit import helper, inlined, kernel
 from jittok.tables import (
+    CHARACTER_CODE,
+    CHARACTER_KIND,
     CHARACTER_SPACE,
     CHARACTER_WORD,
     WORDPIECE_MAX_BYTES,
@@ -44,24 +46,24 @@ NO_ROOM = -1
 
 
 @inlined
-def character(tables: Any, data: Any, at: int) -> int:
-    """The character at `at`: its number in ``code_of`` << 3 | its length in bytes."""
+def character(tables: Any, data: Any, at: int) -> tuple[int, int]:
+    """The character at `at`: its number in ``code_of``, and its length in bytes."""
     lead = np.int64(data[np.uint64(at)])
     if lead < 0x80:
-        return np.int64(tables.code_of[np.uint64(lead)]) << 3 | 1
+        return np.int64(tables.code_of[np.uint64(lead)]), np.int64(1)
     second = np.int64(data[np.uint64(at + 1)]) & 63
     if lead < 0xE0:
         codepoint = (lead & 31) << 6 | second
-        length = 2
+        length = np.int64(2)
     elif lead < 0xF0:
         codepoint = (lead & 15) << 12 | second << 6 | np.int64(data[np.uint64(at + 2)]) & 63
-        length = 3
+        length = np.int64(3)
     else:
         codepoint = (lead & 7) << 18 | second << 12 | (np.int64(data[np.uint64(at + 2)]) & 63) << 6
         codepoint |= np.int64(data[np.uint64(at + 3)]) & 63
-        length = 4
+        length = np.int64(4)
     page = np.int64(tables.page_of[np.uint64(codepoint >> 7)])
-    return np.int64(tables.code_of[np.uint64(page << 7 | codepoint & 127)]) << 3 | length
+    return np.int64(tables.code_of[np.uint64(page << 7 | codepoint & 127)]), length
 
 
 @helper
@@ -94,23 +96,14 @@ def begins_with_indicator(tables: Any, data: Any, first: int, end: int) -> bool:
 
 
 @inlined
-def step(units: Any, base: int, code: int) -> int:
-    """The child of the node with this base for a character; -1 if there is none."""
-    child = np.uint64(base + code) << np.uint64(2)
-    if np.int64(units[child]) == base:
-        return base + code
-    return -1
-
-
-@inlined
 def skip_space(tables: Any, data: Any, first: int, end: int) -> int:
     """Where the word in ``data[first:end]`` begins."""
     if tables.numbers[WORDPIECE_SKIP_SPACE] == 1:
         while first < end:
-            found = character(tables, data, first)
-            if found >> 3 & 3 != CHARACTER_SPACE:
+            code, length = character(tables, data, first)
+            if code & CHARACTER_KIND != CHARACTER_SPACE:
                 break
-            first += found & 7
+            first += length
     return first
 
 
@@ -147,14 +140,14 @@ def longest_token(tables: Any, data: Any, first: int, end: int, node: int, base:
     """The token that ``data[first:end]`` is, read from a node: (id, 1), or (0, 0) if it is none."""
     at = first
     while at < end:
-        found = character(tables, data, at)
-        node = step(tables.units, base, found >> 5)
-        if node < 0:
+        code, length = character(tables, data, at)
+        node = base + (code & CHARACTER_CODE)
+        if tables.units[node] != base:
             return 0, 0
-        base = np.int64(tables.units[4 * node + 1])
-        at += found & 7
+        base = np.int64(tables.units[node + 1])
+        at += length
     numbers = tables.numbers
-    token = np.int64(tables.units[4 * node + 3])
+    token = np.int64(tables.units[node + 3])
     if token < 0 and node == numbers[WORDPIECE_SUFFIX_ROOT] and numbers[WORDPIECE_PREFIX_BYTES] == end - first:
         token = numbers[WORDPIECE_PREFIX_TOKEN]  # the suffix indicator itself
     if token < 0:
@@ -234,17 +227,17 @@ def match_word(tables: Any, data: Any, first: int, end: int, ids: Any, lengths: 
     at = first
     while True:
         if at < end:
-            found = character(tables, data, at)
-            child = np.uint64(base + (found >> 5)) << np.uint64(2)
-            if np.int64(units[child]) == base:
-                node = base + (found >> 5)
-                base = np.int64(units[child + np.uint64(1)])
-                at += found & 7
+            code, length = character(tables, data, at)
+            child = base + (code & CHARACTER_CODE)
+            if np.int64(units[np.uint64(child)]) == base:
+                node = child
+                base = np.int64(units[np.uint64(child + 1)])
+                at += length
                 continue
         elif node == suffix_root and n > to:
             break
         # The next character, or the end of the word, does not match.
-        pops = np.int64(units[(np.uint64(node) << np.uint64(2)) + np.uint64(3)])
+        pops = np.int64(units[np.uint64(node + 3)])
         if pops >= 0:
             ids[n] = pops
             lengths[n] = at - begin
@@ -260,8 +253,8 @@ def match_word(tables: Any, data: Any, first: int, end: int, ids: Any, lengths: 
             for i in range(count):
                 begin += np.int64(lengths[n + i])
             n += count
-            node = np.int64(units[(np.uint64(node) << np.uint64(2)) + np.uint64(2)])
-            base = np.int64(units[(np.uint64(node) << np.uint64(2)) + np.uint64(1)])
+            node = np.int64(units[np.uint64(node + 2)])
+            base = np.int64(units[np.uint64(node + 1)])
         elif (
             n == to
             and numbers[WORDPIECE_PREFIX_TOKEN] >= 0
@@ -360,7 +353,7 @@ def finish_word(
         return to + put_unknown(tables, end - first, ids, lengths, to)
     suffix_root = numbers[WORDPIECE_SUFFIX_ROOT]
     while node >= 0 and (node != suffix_root or n == to):
-        pops = np.int64(tables.units[4 * node + 3])
+        pops = np.int64(tables.units[node + 3])
         if pops >= 0:
             ids[n] = pops
             lengths[n] = end - begin
@@ -374,7 +367,7 @@ def finish_word(
         for i in range(count):
             begin += np.int64(lengths[n + i])
         n += count
-        node = np.int64(tables.units[4 * node + 2])
+        node = np.int64(tables.units[node + 2])
     if node >= 0:
         return n
     # It failed. Words that begin with the suffix indicator may yet do: match_word knows.
@@ -429,10 +422,10 @@ def wordpiece_end_to_end(
         if end - at > ids.size - n:
             return NO_ROOM
         while at < end:
-            found = character(tables, data, at)
-            kind = found >> 3 & 3
+            code, length = character(tables, data, at)
+            kind = code & CHARACTER_KIND
             if kind == CHARACTER_SPACE:
-                at += found & 7
+                at += length
                 continue
             first = at
             begin = at
@@ -440,18 +433,18 @@ def wordpiece_end_to_end(
             node = root
             base = root_base
             while True:
-                child = np.uint64(base + (found >> 5)) << np.uint64(2)
-                if np.int64(units[child]) == base:
-                    node = base + (found >> 5)
-                    base = np.int64(units[child + np.uint64(1)])
-                    at += found & 7
+                child = base + (code & CHARACTER_CODE)
+                if np.int64(units[np.uint64(child)]) == base:
+                    node = child
+                    base = np.int64(units[np.uint64(child + 1)])
+                    at += length
                     if at >= end or kind != CHARACTER_WORD:
                         break
-                    found = character(tables, data, at)
-                    if found >> 3 & 3 != CHARACTER_WORD:
+                    code, length = character(tables, data, at)
+                    if code & CHARACTER_KIND != CHARACTER_WORD:
                         break
                     continue
-                pops = np.int64(units[(np.uint64(node) << np.uint64(2)) + np.uint64(3)])
+                pops = np.int64(units[np.uint64(node + 3)])
                 if pops >= 0:
                     ids[n] = pops
                     lengths[n] = at - begin
@@ -467,17 +460,17 @@ def wordpiece_end_to_end(
                     for j in range(count):
                         begin += np.int64(lengths[n + j])
                     n += count
-                    node = np.int64(units[(np.uint64(node) << np.uint64(2)) + np.uint64(2)])
-                    base = np.int64(units[(np.uint64(node) << np.uint64(2)) + np.uint64(1)])
+                    node = np.int64(units[np.uint64(node + 2)])
+                    base = np.int64(units[np.uint64(node + 1)])
                     continue
                 # No token goes on with this character: look for the end of the word.
                 node = np.int64(-1)
-                at += found & 7
+                at += length
                 while at < end and kind == CHARACTER_WORD:
-                    found = character(tables, data, at)
-                    if found >> 3 & 3 != CHARACTER_WORD:
+                    code, length = character(tables, data, at)
+                    if code & CHARACTER_KIND != CHARACTER_WORD:
                         break
-                    at += found & 7
+                    at += length
                 break
             n = finish_word(tables, data, first, at, node, begin, ids, lengths, to, n)
             if begins.size > 0:

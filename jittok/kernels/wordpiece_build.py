@@ -323,7 +323,6 @@ def link_nodes(
         units[4 * i + 3] = -1
     for node in range(n):
         at = 4 * np.int64(layout.place[node])
-        units[at + 1] = layout.base[node]
         units[at + 2] = node  # until the links are there
         link[node] = -1
         lists[node] = 0
@@ -372,8 +371,12 @@ def link_nodes(
         n_lists += 1
     for node in range(n):
         at = 4 * np.int64(layout.place[node])
+        # The automaton takes positions of units, so that it need not multiply.
+        units[at + 1] = 4 * np.int64(layout.base[node])
         units[at + 2] = -1
+        if units[at] >= 0:
+            units[at] = 4 * np.int64(units[at])
         if link[node] >= 0:
-            units[at + 2] = layout.place[link[node]]
+            units[at + 2] = 4 * np.int64(layout.place[link[node]])
             units[at + 3] = np.int64(trie.token[node]) if trie.token[node] >= 0 else -1 - np.int64(lists[node])
     return n_lists
