@@ -226,44 +226,43 @@ def match_word(tables: Any, data: Any, first: int, end: int, ids: Any, lengths: 
     begin = first  # of the text that the node stands for
     at = first
     while True:
-        if at < end:
+        while at < end:
             code, length = character(tables, data, at)
             child = base + (code & CHARACTER_CODE)
-            if np.int64(units[np.uint64(child)]) == base:
-                node = child
-                base = np.int64(units[np.uint64(child + 1)])
-                at += length
-                continue
-        elif node == suffix_root and n > to:
-            break
-        # The next character, or the end of the word, does not match.
+            if np.int64(units[np.uint64(child)]) != base:
+                break
+            node = child
+            base = np.int64(units[np.uint64(child + 1)])
+            at += length
+        # The next character does not match, or there is none.
         pops = np.int64(units[np.uint64(node + 3)])
         if pops >= 0:
-            ids[n] = pops
-            lengths[n] = at - begin
+            ids[np.uint64(n)] = pops
+            lengths[np.uint64(n)] = at - begin
             n += 1
+            if at == end:
+                break
             begin = at
             node = suffix_root
             base = suffix_base
         elif pops < -1:
-            pops = -1 - pops
-            count = put_pops(tables, pops, ids, lengths, n)
+            count = put_pops(tables, -1 - pops, ids, lengths, n)
             if n == to and begins_with_indicator(tables, data, first, end):
                 lengths[n] += tables.indicator.size
             for i in range(count):
                 begin += np.int64(lengths[n + i])
             n += count
             node = np.int64(units[np.uint64(node + 2)])
+            if begin == end:
+                break
             base = np.int64(units[np.uint64(node + 1)])
-        elif (
-            n == to
-            and numbers[WORDPIECE_PREFIX_TOKEN] >= 0
-            and begins_with_indicator(tables, data, first, end)
-        ):
+        elif n == to and numbers[WORDPIECE_PREFIX_TOKEN] >= 0 and begins_with_indicator(tables, data, first, end):
             ids[n] = numbers[WORDPIECE_PREFIX_TOKEN]
             lengths[n] = numbers[WORDPIECE_PREFIX_BYTES]
             n += 1
             begin = first + numbers[WORDPIECE_PREFIX_BYTES]
+            if begin == end:
+                break
             at = begin
             node = suffix_root
             base = suffix_base
@@ -415,6 +414,7 @@ def wordpiece_end_to_end(
     root_base = numbers[WORDPIECE_ROOT_BASE]
     suffix_root = numbers[WORDPIECE_SUFFIX_ROOT]
     suffix_base = numbers[WORDPIECE_SUFFIX_BASE]
+    most = numbers[WORDPIECE_MAX_INPUT]
     n = np.int64(0)
     for i in range(starts.size):
         at = np.int64(starts[i])
@@ -446,8 +446,8 @@ def wordpiece_end_to_end(
                     continue
                 pops = np.int64(units[np.uint64(node + 3)])
                 if pops >= 0:
-                    ids[n] = pops
-                    lengths[n] = at - begin
+                    ids[np.uint64(n)] = pops
+                    lengths[np.uint64(n)] = at - begin
                     n += 1
                     begin = at
                     node = suffix_root
@@ -472,7 +472,15 @@ def wordpiece_end_to_end(
                         break
                     at += length
                 break
-            n = finish_word(tables, data, first, at, node, begin, ids, lengths, to, n)
+            pops = np.int64(-1)
+            if node >= 0 and at - first <= most:
+                pops = np.int64(units[np.uint64(node + 3)])
+            if pops >= 0:
+                ids[np.uint64(n)] = pops
+                lengths[np.uint64(n)] = at - begin
+                n += 1
+            else:
+                n = finish_word(tables, data, first, at, node, begin, ids, lengths, to, n)
             if begins.size > 0:
                 for j in range(to, n):
                     begins[j] = first

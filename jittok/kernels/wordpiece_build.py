@@ -80,8 +80,8 @@ def insert_tokens(
     n = np.int64(1)
     suffix_root = np.int64(0)
     for i in range(ids.size):
-        at = np.int64(indptr[i])
-        end = np.int64(indptr[i + 1])
+        at = indptr[i]
+        end = indptr[i + 1]
         node = np.int64(0)
         while at < end:
             codepoint, length = codepoint_at(strings, at)
@@ -95,10 +95,10 @@ def insert_tokens(
                 trie.parent[n] = node
                 trie.label[n] = codepoint
                 trie.token[n] = -1
-                trie.n_bytes[n] = np.int64(trie.n_bytes[node]) + length
+                trie.n_bytes[n] = trie.n_bytes[node] + length
                 label_count[codepoint] += 1
                 n += 1
-            node = np.int64(edge_nodes[slot])
+            node = edge_nodes[slot]
             at += length
         if i == 0:
             suffix_root = node
@@ -113,7 +113,7 @@ def fits(units: Any, used_base: Any, base: int, codes: Any, children: Any, first
     if base < 1 or used_base[base] != 0:
         return False
     for k in range(first, last):
-        if units[4 * (base + np.int64(codes[children[k]]))] != -1:
+        if units[4 * (base + codes[children[k]])] != -1:
             return False
     return True
 
@@ -161,11 +161,11 @@ def place_nodes(
     """
     n = codes.size
     for node in range(1, n):
-        child_indptr[np.int64(trie.parent[node]) + 2] += 1
+        child_indptr[trie.parent[node] + 2] += 1
     for node in range(2, n + 2):
         child_indptr[node] += child_indptr[node - 1]
     for node in range(1, n):
-        parent = np.int64(trie.parent[node]) + 1
+        parent = trie.parent[node] + 1
         children[child_indptr[parent]] = node
         child_indptr[parent] += 1
     # Now the children of v are children[child_indptr[v] : child_indptr[v + 1]].
@@ -190,16 +190,16 @@ def place_nodes(
         elif taken == queued:
             break
         else:
-            node = np.int64(layout.queue[taken])
+            node = layout.queue[taken]
             taken += 1
-        first = np.int64(child_indptr[node])
-        last = np.int64(child_indptr[node + 1])
+        first = child_indptr[node]
+        last = child_indptr[node + 1]
         layout.base[node] = 0
         if first == last:
             continue
-        least = np.int64(codes[children[first]])
+        least = codes[children[first]]
         for k in range(first + 1, last):
-            least = min(least, np.int64(codes[children[k]]))
+            least = min(least, codes[children[k]])
         free = start
         tries = np.int64(0)
         while True:
@@ -207,7 +207,7 @@ def place_nodes(
                 return NO_ROOM
             if fits(units, used_base, free - least, codes, children, first, last):
                 break
-            free = np.int64(next_free[free])
+            free = next_free[free]
             tries += 1
         if tries > MOST_TRIES:
             start = free
@@ -215,11 +215,11 @@ def place_nodes(
         used_base[base] = 1
         layout.base[node] = base
         for k in range(first, last):
-            child = np.int64(children[k])
-            place = base + np.int64(codes[child])
+            child = children[k]
+            place = base + codes[child]
             units[4 * place] = base
-            before = np.int64(previous_free[place])
-            after = np.int64(next_free[place])
+            before = previous_free[place]
+            after = next_free[place]
             next_free[before] = after
             if after < n_units:
                 previous_free[after] = before
@@ -240,10 +240,10 @@ def own_list(trie: Any, suffix_root: int, below: Any, lists: Any, pops: Any, n_l
     """See to it that a token has a list of its own, to be part of others; returns the number of lists."""
     if lists[node] != 0:
         return n_lists
-    at = np.int64(pops.indptr[n_lists])
-    length = np.int64(trie.n_bytes[node])
+    at = pops.indptr[n_lists]
+    length = trie.n_bytes[node]
     if below[node] == 1:
-        length -= np.int64(trie.n_bytes[suffix_root])
+        length -= trie.n_bytes[suffix_root]
     pops.ids[at] = trie.token[node]
     pops.lengths[at] = length
     pops.before[n_lists] = 0
@@ -256,26 +256,26 @@ def own_list(trie: Any, suffix_root: int, below: Any, lists: Any, pops: Any, n_l
 @helper
 def add_pops(pops: Any, source: int, to: int) -> int:
     """Append list `source` to the ids from `to` on; returns where they end then."""
-    end = to + np.int64(pops.count[source])
+    end = to + pops.count[source]
     at = end
     while source != 0:
-        k = np.int64(pops.indptr[source + 1])
+        k = pops.indptr[source + 1]
         while k > pops.indptr[source]:
             k -= 1
             at -= 1
             pops.ids[at] = pops.ids[k]
             pops.lengths[at] = pops.lengths[k]
-        source = np.int64(pops.before[source])
+        source = pops.before[source]
     return end
 
 
 @inlined
 def child_of(units: Any, layout: Any, node: int, code: int) -> int:
     """The child of a node, -1 if there is none. The third number of each unit is that of its node."""
-    base = np.int64(layout.base[node])
+    base = layout.base[node]
     at = 4 * (base + code)
     if base > 0 and units[at] == base:
-        return np.int64(units[at + 2])
+        return units[at + 2]
     return -1
 
 
@@ -322,7 +322,7 @@ def link_nodes(
         units[4 * i + 2] = -1
         units[4 * i + 3] = -1
     for node in range(n):
-        at = 4 * np.int64(layout.place[node])
+        at = 4 * layout.place[node]
         units[at + 2] = node  # until the links are there
         link[node] = -1
         lists[node] = 0
@@ -334,15 +334,15 @@ def link_nodes(
     n_lists = np.int64(1)
     n_queued = n - 1 if suffix_root == 0 else n - 2
     for turn in range(n_queued):
-        node = np.int64(layout.queue[turn])
-        parent = np.int64(trie.parent[node])
+        node = layout.queue[turn]
+        parent = trie.parent[node]
         if parent == suffix_root or below[parent] == 1:
             below[node] = 1
         if trie.token[node] >= 0:
             link[node] = suffix_root
             continue
-        code = np.int64(codes[node])
-        up = np.int64(link[parent])
+        code = codes[node]
+        up = link[parent]
         target = np.int64(-1)
         while up >= 0:
             target = child_of(units, layout, up, code)
@@ -350,33 +350,33 @@ def link_nodes(
                 break
             if link[up] >= 0:
                 n_lists = own_list(trie, suffix_root, below, lists, pops, n_lists, up)
-            up = np.int64(link[up])
+            up = link[up]
         if target < 0:
             continue
         link[node] = target
         n_lists = own_list(trie, suffix_root, below, lists, pops, n_lists, parent)
-        begin = np.int64(pops.indptr[n_lists])
+        begin = pops.indptr[n_lists]
         written = begin
-        up = np.int64(link[parent])
+        up = link[parent]
         while child_of(units, layout, up, code) < 0:
-            written = add_pops(pops, np.int64(lists[up]), written)
-            up = np.int64(link[up])
+            written = add_pops(pops, lists[up], written)
+            up = link[up]
         if written == begin:
             lists[node] = lists[parent]
             continue
         pops.before[n_lists] = lists[parent]
-        pops.count[n_lists] = np.int64(pops.count[lists[parent]]) + written - begin
+        pops.count[n_lists] = pops.count[lists[parent]] + written - begin
         pops.indptr[n_lists + 1] = written
         lists[node] = n_lists
         n_lists += 1
     for node in range(n):
-        at = 4 * np.int64(layout.place[node])
+        at = 4 * layout.place[node]
         # The automaton takes positions of units, so that it need not multiply.
-        units[at + 1] = 4 * np.int64(layout.base[node])
+        units[at + 1] = 4 * layout.base[node]
         units[at + 2] = -1
         if units[at] >= 0:
-            units[at] = 4 * np.int64(units[at])
+            units[at] = 4 * units[at]
         if link[node] >= 0:
-            units[at + 2] = 4 * np.int64(layout.place[link[node]])
-            units[at + 3] = np.int64(trie.token[node]) if trie.token[node] >= 0 else -1 - np.int64(lists[node])
+            units[at + 2] = 4 * layout.place[link[node]]
+            units[at + 3] = trie.token[node] if trie.token[node] >= 0 else -1 - lists[node]
     return n_lists
