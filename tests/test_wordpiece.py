@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from jittok import tables as t
 from jittok._jit import JIT_DISABLED
+from jittok.build.validate import check_wordpiece
 from jittok.build.wordpiece_tables import Node, build_wordpiece_tables, list_nodes
 from jittok.decoding import word_piece
-from jittok.errors import ArgumentError
+from jittok.errors import ArgumentError, FormatError
 from jittok.kernels.wordpiece import NO_ROOM, lin_max_match, max_match, wordpiece_end_to_end
 from jittok.spec import DecodeWordPiece
 from jittok.unicode import bert, classes, intervals
@@ -170,6 +171,42 @@ def test_a_token_without_an_own_place():
 def test_arguments_are_checked(bad):
     with pytest.raises(ArgumentError):
         build_wordpiece_tables(**{"vocabulary": {"a": 0}, "unknown": 1, **bad})
+
+
+CHECKED = ["a", "abcdx", "##b", "##c", "##cdy", "##dz", "é", "##éü", "語", "##語a", "aab", "##aab", "##a"]
+
+
+@pytest.mark.parametrize("indicator", ["##", "", "é#", "a"])
+def test_tables_from_a_file_are_checked(indicator):
+    """Right tables pass; whatever else passes with one value changed lets no kernel leave its arrays, or run on."""
+    tables, vocabulary = build([token.replace("##", indicator) for token in CHECKED], suffix_indicator=indicator, unknown=0)
+    check_wordpiece(tables, len(CHECKED), "here")
+    with pytest.raises(FormatError, match="here"):
+        check_wordpiece(tables, 3, "here")
+    generator = random.Random(indicator)
+    words = ["aabcdzé語éüaabcdyb##", "##", "##a", "é#b", "aaaa", "", "語aé"]
+    refused = 0
+    for _ in range(100 if JIT_DISABLED else 400):
+        name = generator.choice(["units", "units", "units", *tables._fields])
+        array = getattr(tables, name).copy()
+        if not array.size:
+            continue
+        at = generator.randrange(array.size)
+        values = [0, 1, 2, 3, 4, 8, 255, array[generator.randrange(array.size)], int(array[at]) - 4, int(array[at]) + 4]
+        values += [-1, -2, -3, 1 << 30] if array.dtype.kind == "i" else [60]
+        array[at] = np.array(generator.choice(values)).astype(array.dtype)
+        changed = tables._replace(**{name: t.read_only(array)})
+        try:
+            check_wordpiece(changed, len(CHECKED), "here")
+        except FormatError:
+            refused += 1
+            continue
+        for encoder in WORD_ENCODERS:
+            for word, pieces in zip(words, ids_of(encoder, changed, words), strict=True):
+                assert all(0 <= i < len(CHECKED) for i, _ in pieces)
+                assert sum(n for _, n in pieces) in (0, len(word.encode()))
+        text_ids(changed, words)
+    assert refused > 50
 
 
 def test_output_without_room():
@@ -448,6 +485,7 @@ def test_real_vocabularies(name):
     words += ["".join(generator.choices(parts, k=generator.randint(2, 5))) for _ in range(8000)]
     words = [word for word in words if word]
     tables = build_wordpiece_tables(vocabulary, unknown=vocabulary[unknown], **bert_classes())
+    check_wordpiece(tables, len(vocabulary), name)
     model = tokenizers.models.WordPiece(vocabulary, unk_token=unknown)
     expected = [[token.id for token in model.tokenize(word)] for word in words]
     for encoder in WORD_ENCODERS:
