@@ -61,7 +61,7 @@ class _Checker:
             array = getattr(tables, name)
             self(array.ndim == 1 and array.dtype == dtype, name, f"a flat array of {np.dtype(dtype)}")
 
-    def indptr(self, indptr: NDArray[np.int64], last: int, name: str) -> None:
+    def indptr(self, indptr: NDArray[Any], last: int, name: str) -> None:
         """Row pointers that begin at 0, never fall and end within `last`."""
         self(len(indptr) >= 1 and indptr[0] == 0, name, "a first value of 0")
         self((indptr[1:] >= indptr[:-1]).all(), name, "values that never fall")
