@@ -193,6 +193,43 @@ SUBSTITUTION_COMPOSES = 2  # 1: neighbours compose at the end
 SUBSTITUTION_NUMBERS = 3
 
 
+class CleanUpTables(NamedTuple):
+    """What BERT's clean-up makes of each codepoint, all of its steps at once.
+
+    An *entry* is 0 where the codepoint stays as it is and is no combining mark. Else it says, from bit 0 on: 32 bits
+    of content, 3 bits with the number of bytes, 5 with the number of codepoints, 8 with the combining class of the
+    last codepoint before marks are left out, and the CLEAN_UP_* kind and flags.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    entry: NDArray[np.int64]  # [128 * n_pages]
+    expansion: NDArray[np.uint8]  # UTF-8 of what does not fit in an entry
+    numbers: NDArray[np.int64]  # see CLEAN_UP_ASCII_FIRST and the others below
+
+
+#: Fields of an entry of ``CleanUpTables.entry``: where their lowest bit is.
+CLEAN_UP_BYTES = 32
+CLEAN_UP_CODEPOINTS = 35
+CLEAN_UP_COMBINING = 40
+CLEAN_UP_KIND = 48  # 3 bits
+#: Kinds.
+CLEAN_UP_CONTENT = 1  # the content is UTF-8, at most four bytes, the first one lowest; none: left out
+CLEAN_UP_EXPANSION = 2  # the content is where the bytes begin in ``expansion``
+CLEAN_UP_SELF = 3  # as it is, but a combining mark
+CLEAN_UP_PADDED = 4  # as it is, with a blank before and after
+CLEAN_UP_HANGUL = 5  # a syllable, to be taken apart
+CLEAN_UP_REMOVED = 6  # left out before all other steps
+#: Flags.
+CLEAN_UP_MARK = 1 << 51  # begins with a combining mark, so belongs to what stands before it
+CLEAN_UP_KEPT = 1 << 52  # has a combining mark that is not left out
+
+#: Positions in ``CleanUpTables.numbers``.
+CLEAN_UP_ASCII_FIRST = 0  # ASCII from here on needs no look at its entry,
+CLEAN_UP_ASCII_SPAN = 1  # so many of them, but for
+CLEAN_UP_LOWERS = 2  # 1: letters A to Z become lower case
+CLEAN_UP_NUMBERS = 3
+
+
 class SuspicionTables(NamedTuple):
     """Which texts some rewriting steps may change: a test that is quick and errs to the safe side."""
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok import tables
-from jittok.tables import SplitAutomaton, SubstitutionTables, SuspicionTables, read_only
+from jittok.tables import CleanUpTables, SplitAutomaton, SubstitutionTables, SuspicionTables, read_only
+from jittok.unicode import bert
 from jittok.unicode.normalization import fold_pages, load_normalization
 
 _N_CODEPOINTS = 0x110000
@@ -95,6 +96,98 @@ def lowercase_tables() -> SubstitutionTables:
     """Tables of full lower-casing without context, Unicode 17.0."""
     data = load_normalization()
     return _substitution_tables(data["lowercase_from"], data["lowercase_indptr"], data["lowercase_to"])
+
+
+@cache
+def removal_tables(kind: str) -> SubstitutionTables:
+    """Tables that leave out the "marks" of StripAccents, or the "nonspacing_marks" of BertNormalizer."""
+    keys = np.flatnonzero(bert.membership(getattr(bert, kind)())).astype(np.int32)
+    return _substitution_tables(keys, np.zeros(len(keys) + 1, np.int32), np.zeros(0, np.int32))
+
+
+def removal_suspicion() -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for StripAccents."""
+    return bert.membership(bert.marks()) * np.uint8(tables.SUSPICION_CHANGES)
+
+
+def _mapping(name: str) -> dict[int, list[int]]:
+    """A mapping of the normalization data: what each codepoint becomes."""
+    data = load_normalization()
+    values, indptr = data[f"{name}_to"].tolist(), data[f"{name}_indptr"].tolist()
+    return {key: values[indptr[i] : indptr[i + 1]] for i, key in enumerate(data[f"{name}_from"].tolist())}
+
+
+#: White space that clean-up makes blanks of: all but U+000B, U+000C and U+0085, which it leaves out.
+_TO_BLANK = (9, 10, 13, 0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+
+
+@cache
+def clean_up_tables(
+    clean_text: bool, handle_chinese_chars: bool, strip_accents: bool, lowercase: bool
+) -> CleanUpTables:
+    """Tables of BERT's clean-up: four steps, which the reference runs one after the other, in one.
+
+    They are decided codepoint by codepoint but for the order of combining marks, which NFD may change: the entries
+    have what is needed to notice that.
+    """
+    data = load_normalization()
+    combining = dict(
+        zip(data["combining_codepoints"].tolist(), data["combining_classes"].tolist(), strict=True)
+        if strip_accents
+        else ()
+    )
+    apart = _mapping("canonical") if strip_accents else {}
+    lower = _mapping("lowercase") if lowercase else {}
+    left_out = bert.membership(bert.nonspacing_marks()) & strip_accents
+    padded = bert.membership(bert.CHINESE) & handle_chinese_chars
+
+    entry = np.zeros(_N_CODEPOINTS, np.int64)
+    if strip_accents:
+        entry[0xAC00:0xD7A4] = tables.CLEAN_UP_HANGUL << tables.CLEAN_UP_KIND
+    entry[padded] = tables.CLEAN_UP_PADDED << tables.CLEAN_UP_KIND
+    expansion = bytearray()
+    for codepoint in {*combining, *apart, *lower, *np.flatnonzero(left_out).tolist()}:
+        parts = apart.get(codepoint, [codepoint])
+        kept = [part for part in parts if not left_out[part]]
+        result = [new for part in kept for new in lower.get(part, [part])]
+        if padded[codepoint]:
+            result = [0x20, *result, 0x20]
+        flags = combining.get(parts[-1], 0) << tables.CLEAN_UP_COMBINING
+        flags |= tables.CLEAN_UP_MARK * (parts[0] in combining)
+        flags |= tables.CLEAN_UP_KEPT * any(part in combining for part in kept)
+        entry[codepoint] = flags | _clean_up_content(codepoint, result, expansion)
+    if clean_text:
+        blank = np.array(_TO_BLANK)
+        entry[blank] = _clean_up_content(-1, [0x20], expansion)
+        entry[0x20] = 0
+        entry[bert.membership(bert.removed())] = tables.CLEAN_UP_REMOVED << tables.CLEAN_UP_KIND
+    page_of, pages = fold_pages(entry)
+    numbers = np.zeros(tables.CLEAN_UP_NUMBERS, np.int64)
+    numbers[tables.CLEAN_UP_ASCII_FIRST] = 0x20 if clean_text else 0
+    numbers[tables.CLEAN_UP_ASCII_SPAN] = 0x5F if clean_text else 0x80
+    numbers[tables.CLEAN_UP_LOWERS] = lowercase
+    return CleanUpTables(page_of, pages, read_only(np.frombuffer(bytes(expansion), np.uint8)), read_only(numbers))
+
+
+def _clean_up_content(codepoint: int, result: list[int], expansion: bytearray) -> int:
+    """The kind, content and lengths of an entry; adds to `expansion` what does not fit."""
+    if result == [codepoint]:
+        return tables.CLEAN_UP_SELF << tables.CLEAN_UP_KIND
+    encoded = "".join(map(chr, result)).encode()
+    lengths = len(result) << tables.CLEAN_UP_CODEPOINTS
+    if len(encoded) <= 4:
+        lengths |= len(encoded) << tables.CLEAN_UP_BYTES
+        return tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | lengths | int.from_bytes(encoded, "little")
+    # Three bits do not hold the number of bytes of an expansion; it goes before them.
+    begin = len(expansion)
+    expansion += bytes([len(encoded)]) + encoded
+    return tables.CLEAN_UP_EXPANSION << tables.CLEAN_UP_KIND | lengths | begin
+
+
+def clean_up_suspicion(cleaner: CleanUpTables) -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for BERT's clean-up."""
+    changes = (cleaner.entry != 0) * np.uint8(tables.SUSPICION_CHANGES)
+    return changes.reshape(-1, 128)[cleaner.page_of].ravel()
 
 
 @cache
