@@ -204,7 +204,7 @@ class CleanUpTables(NamedTuple):
     page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
     entry: NDArray[np.int64]  # [128 * n_pages]
     expansion: NDArray[np.uint8]  # UTF-8 of what does not fit in an entry
-    numbers: NDArray[np.int64]  # see CLEAN_UP_ASCII_FIRST and the others below
+    numbers: NDArray[np.int64]  # see CLEAN_UP_LOWERS and the other below
 
 
 #: Fields of an entry of ``CleanUpTables.entry``: where their lowest bit is.
@@ -224,10 +224,9 @@ CLEAN_UP_MARK = 1 << 51  # begins with a combining mark, so belongs to what stan
 CLEAN_UP_KEPT = 1 << 52  # has a combining mark that is not left out
 
 #: Positions in ``CleanUpTables.numbers``.
-CLEAN_UP_ASCII_FIRST = 0  # ASCII from here on needs no look at its entry,
-CLEAN_UP_ASCII_SPAN = 1  # so many of them, but for
-CLEAN_UP_LOWERS = 2  # 1: letters A to Z become lower case
-CLEAN_UP_NUMBERS = 3
+CLEAN_UP_LOWERS = 0  # 1: letters A to Z become lower case
+CLEAN_UP_CLEANS = 1  # 1: control characters are left out, and white space becomes blanks
+CLEAN_UP_NUMBERS = 2
 
 
 class SuspicionTables(NamedTuple):

@@ -163,9 +163,8 @@ def clean_up_tables(
         entry[bert.membership(bert.removed())] = tables.CLEAN_UP_REMOVED << tables.CLEAN_UP_KIND
     page_of, pages = fold_pages(entry)
     numbers = np.zeros(tables.CLEAN_UP_NUMBERS, np.int64)
-    numbers[tables.CLEAN_UP_ASCII_FIRST] = 0x20 if clean_text else 0
-    numbers[tables.CLEAN_UP_ASCII_SPAN] = 0x5F if clean_text else 0x80
     numbers[tables.CLEAN_UP_LOWERS] = lowercase
+    numbers[tables.CLEAN_UP_CLEANS] = clean_text
     return CleanUpTables(page_of, pages, read_only(np.frombuffer(bytes(expansion), np.uint8)), read_only(numbers))
 
 

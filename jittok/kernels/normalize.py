@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, kernel
-from jittok.kernels.machine import range_bits, trailing_zeros
+from jittok.kernels.machine import clean_block, range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
-    CLEAN_UP_ASCII_FIRST,
-    CLEAN_UP_ASCII_SPAN,
     CLEAN_UP_BYTES,
+    CLEAN_UP_CLEANS,
     CLEAN_UP_CODEPOINTS,
     CLEAN_UP_COMBINING,
     CLEAN_UP_CONTENT,
@@ -697,6 +696,7 @@ class CleanText(NamedTuple):
 
 #: What :func:`clean_up` returns where NFD would change the order of combining marks.
 OUT_OF_ORDER = -1
+PLAIN_BLOCK = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @kernel
@@ -726,9 +726,8 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
     that, and there are few of those; a run with such a mark that is not sorted already is what OUT_OF_ORDER is for.
     """
     numbers = tables.numbers
-    first_plain = numbers[CLEAN_UP_ASCII_FIRST]
-    plain_span = numbers[CLEAN_UP_ASCII_SPAN]
-    lowers = numbers[CLEAN_UP_LOWERS] != 0
+    lowers = numbers[CLEAN_UP_LOWERS]
+    cleans = numbers[CLEAN_UP_CLEANS]
     aligned = out.source_start.shape[0] > 0
     given = source_start.shape[0] > 0
     page_of = tables.page_of
@@ -751,19 +750,19 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
         is_plain = True  # the codepoint before was ASCII
         while position < end:
             if is_plain and position <= last_block:
-                length = trailing_zeros(~range_bits(data, position, first_plain, plain_span))
-                if length > end - position:
-                    length = end - position
+                # What is written beyond the plain bytes is overwritten. Whole blocks in a loop of their own, in which
+                # nothing waits for a position that depends on what is found.
+                length = np.int64(0)
+                block = np.int64(64)
+                while block == 64 and position + length <= last_block:
+                    right = clean_block(result, written + length, data, position + length, lowers, cleans)
+                    if right != PLAIN_BLOCK:
+                        block = trailing_zeros(~right)
+                    length += block
+                    if position + length >= end:
+                        length = end - position
+                        break
                 if length > 0:
-                    # Whole blocks, so that these are a few vector instructions; what is too much is overwritten.
-                    if lowers:
-                        for k in range(64):
-                            byte = data[np.uint64(position + k)]
-                            is_upper = (byte >= np.uint8(0x41)) & (byte <= np.uint8(0x5A))
-                            result[np.uint64(written + k)] = byte | (np.uint8(is_upper) << np.uint8(5))
-                    else:
-                        for k in range(64):
-                            result[np.uint64(written + k)] = data[np.uint64(position + k)]
                     if aligned:
                         for k in range(length):
                             out.source_start[count + k] = source_start[source + k] if given else source + k
@@ -776,10 +775,22 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
                     continue
             codepoint, width = codepoint_at(data, position)
             is_plain = width == 1
-            entry = entries[(np.int64(page_of[codepoint >> 7]) << 7) | (codepoint & 127)]
+            page = np.int64(page_of[np.uint64(codepoint >> 7)])
+            entry = entries[np.uint64((page << 7) | (codepoint & 127))]
             if entry == 0:
-                for k in range(width):
-                    result[written + k] = data[position + k]
+                if position <= last_block:
+                    # Four loads before four stores, so that they are one of each.
+                    first = data[np.uint64(position)]
+                    second = data[np.uint64(position + 1)]
+                    third = data[np.uint64(position + 2)]
+                    fourth = data[np.uint64(position + 3)]
+                    result[np.uint64(written)] = first
+                    result[np.uint64(written + 1)] = second
+                    result[np.uint64(written + 2)] = third
+                    result[np.uint64(written + 3)] = fourth
+                else:
+                    for k in range(width):
+                        result[written + k] = data[position + k]
                 size = width
                 n = np.int64(1)
                 last_class = np.int64(0)
@@ -806,7 +817,7 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
                     size = (entry >> CLEAN_UP_BYTES) & 7
                     n = (entry >> CLEAN_UP_CODEPOINTS) & 31
                     for k in range(4):
-                        result[written + k] = (entry >> (8 * k)) & 0xFF
+                        result[np.uint64(written + k)] = (entry >> (8 * k)) & 0xFF
                 elif kind == CLEAN_UP_PADDED or kind == CLEAN_UP_SELF:
                     pad = np.int64(kind == CLEAN_UP_PADDED)
                     result[written] = 0x20
