@@ -314,7 +314,7 @@ def _cleaned_up(operation: _Operation, segments: _Segments, alignment: bool, may
         )
         size = int(
             clean_up(
-                *operation.tables,
+                operation.tables[0],
                 read_only(segments.data),
                 read_only(segments.starts),
                 read_only(segments.ends),

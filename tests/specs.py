@@ -22,6 +22,7 @@ DECODERS = {
     "Strip": lambda d: (spec.DecodeStrip(d["content"], d["start"], d["stop"]),),
     "Metaspace": lambda d: (spec.DecodeMetaspace(d["replacement"], d.get("prepend_scheme", "always")),),
     "BPEDecoder": lambda d: (spec.DecodeBPE(d["suffix"]),),
+    "WordPiece": lambda d: (spec.DecodeWordPiece(d["prefix"], d["cleanup"]),),
     # An empty Sequence joins tokens without blanks, which no decoder at all does not.
     "Sequence": lambda d: tuple(step for part in d["decoders"] for step in decoders(part)) or (spec.DecodeFuse(),),
 }

@@ -89,6 +89,19 @@ CHAINS = [
     [0, 3],
     [],
     None,
+    {"type": "WordPiece", "prefix": "##", "cleanup": True},
+    {"type": "WordPiece", "prefix": "##", "cleanup": False},
+    {"type": "WordPiece", "prefix": "", "cleanup": True},
+    {"type": "WordPiece", "prefix": "_", "cleanup": True},
+    [24, 5],
+    [6, 24],
+    [24, 7],
+    [24, 0],
+    [4, 24],
+    [24, 4],
+    [5, 24],
+    [8, 24],
+    [24, 3],
 ]
 TOKENS = [
     "▁▁a▁b",
@@ -105,6 +118,8 @@ TOKENS = [
     "<0xGG>",
     "<0x+1>",
 ]
+TOKENS += ["##b", "##", "a##", "#", ".", " .", "!", ",", "?", "n't", "don't", "do not", "'", "' ", "'s", "##'re", " "]
+TOKENS += ["x , y do not 've", "##日"]
 TOKENS += ["Ġd", "ab c", "é", "\ufffd", "日", "", "Ã©"]
 
 

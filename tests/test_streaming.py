@@ -75,6 +75,8 @@ def test_any_chain_gives_what_decode_gives(choice):
     steps = decoders(chain(choice))
     # Broken runs of byte tokens are the documented exception; inner suffixes are no BPE vocabulary's.
     tokens = [token for token in TOKENS if token not in ("<0xe5>", "<0x8F>", "<0xAB>")]
+    if any(isinstance(step, spec.DecodeBPE) for step in steps):
+        tokens = [token for token in tokens if not token.endswith(" ")]
     decoder = small(tokens, [spec.AddedToken(len(tokens), "<s>", special=True)], decoders=steps)
     rng = random.Random(str(choice))
     for skip in (False, True):

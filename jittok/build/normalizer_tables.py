@@ -185,8 +185,8 @@ def _clean_up_content(codepoint: int, result: list[int], expansion: bytearray) -
 
 def clean_up_suspicion(cleaner: CleanUpTables) -> NDArray[np.uint8]:
     """SUSPICION_* of each codepoint, uint8[0x110000], for BERT's clean-up."""
-    changes = (cleaner.entry != 0) * np.uint8(tables.SUSPICION_CHANGES)
-    return changes.reshape(-1, 128)[cleaner.page_of].ravel()
+    pages: NDArray[np.uint8] = (cleaner.entry != 0).reshape(-1, 128) * np.uint8(tables.SUSPICION_CHANGES)
+    return pages[cleaner.page_of].ravel()
 
 
 @cache
