@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 
@@ -11,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_normalize import SCALARS, reference, rewrite, segments
 
-from jittok import spec
+from jittok import engine, spec
+from jittok.build.plan import SplitStage, _stages, build_plan
 from jittok.kernels import normalize as kernels
+from jittok.kernels.split import ISOLATED, split_segments
 from jittok.rewriting import build_rewriter
 from jittok.unicode import bert, intervals
 from jittok.unicode.normalization import load_normalization
+from jittok.vocabulary import WHITE_SPACE
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -157,3 +161,126 @@ def test_no_codepoint_needs_more_room_than_there_is():
     grown = build_rewriter([spec.BertNormalizer(False, True, True, True)]).apply(*segments(SCALARS), alignment=False)
     lengths = np.array([len(character.encode()) for character in SCALARS])
     assert (grown.ends - grown.starts <= 3 * lengths).all()
+
+
+# ------------------------------------------------------------------------------------------------------- splits
+
+BLANKS = "".join(map(chr, WHITE_SPACE))
+BEHAVIORS = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
+SPLITS = {
+    "BertPreTokenizer": (spec.BertPreTokenizer(),),
+    "Whitespace": (spec.Whitespace(),),
+    "WhitespaceSplit": (spec.WhitespaceSplit(),),
+    "CharDelimiterSplit": (spec.CharDelimiterSplit("a"),),
+    "Sequence": (spec.WhitespaceSplit(), spec.Punctuation()),
+    **{f"Punctuation {behavior}": (spec.Punctuation(behavior),) for behavior in BEHAVIORS},
+}
+#: Those that a model which skips white space can be given in one cut.
+SKIPPING = ["BertPreTokenizer", "Whitespace", "WhitespaceSplit", "Sequence"]
+#: Every codepoint of the planes that have punctuation, and some of the others, between letters.
+EVERYTHING = "x".join(c for c in SCALARS if ord(c) < 0x20000 or ord(c) % 101 == 0)
+
+
+def pre_tokenizer(name):
+    pre = tokenizers.pre_tokenizers
+    if name == "Sequence":
+        return pre.Sequence([pre.WhitespaceSplit(), pre.Punctuation()])
+    if name == "CharDelimiterSplit":
+        return pre.CharDelimiterSplit("a")
+    kind, _, behavior = name.partition(" ")
+    return getattr(pre, kind)(*[behavior] if behavior else [])
+
+
+def stage_pieces(name, text):
+    """The pre-tokens of a text as (text, (first, last)), by the stages of a plan."""
+    stages, last, skips = _stages(SPLITS[name], may_skip_blanks=False)
+    assert not skips
+    data, starts, ends = segments([text])
+    parts = engine.Parts(data, np.zeros(1, np.int64), starts, ends, np.array([-1], np.int32), None)
+    for stage in stages:
+        assert isinstance(stage, SplitStage)
+        parts = engine._cut(parts, stage)
+    return cut_pieces(last, data, parts.start, parts.end)
+
+
+def cut_pieces(last, data, starts, ends):
+    """The pieces of the last cut, by the automaton."""
+    outs = [np.empty(len(data) + 1, np.int64) for _ in range(3)]
+    arrays = [engine._frozen(array) for array in (data, starts, ends)]
+    n = split_segments(last, ISOLATED, 0, *arrays, *outs)
+    number = np.cumsum((data & 0xC0) != 0x80) - 1
+    content = data.tobytes()
+    bounds = zip(outs[0][:n].tolist(), outs[1][:n].tolist(), strict=True)
+    return [(content[a:b].decode(), (int(number[a]), int(number[b - 1]) + 1)) for a, b in bounds]
+
+
+def without_blanks(pieces):
+    """What a model sees of pieces that begin with white space."""
+    for piece, (_, end) in pieces:
+        word = piece.lstrip(BLANKS)
+        if word:
+            yield word, (end - len(word), end)
+
+
+@pytest.mark.skipif(not JITTED, reason="a million codepoints take too long in plain Python")
+@pytest.mark.parametrize("name", SPLITS)
+def test_every_codepoint_is_cut_as_the_reference_cuts_it(name):
+    assert stage_pieces(name, EVERYTHING) == pre_tokenizer(name).pre_tokenize_str(EVERYTHING)
+
+
+SPLIT_TEXT = st.text(alphabet="aab.,$_\u2014\u055a\u166d\u061d\u200d\xb2\u4e2d\xe9\u0301 \n\u3000\u2028\x1c\x85", max_size=20)
+
+
+@settings(max_examples=150 if JITTED else 30, deadline=None)
+@given(st.sampled_from(sorted(SPLITS)), SPLIT_TEXT)
+def test_random_text_is_cut_as_the_reference_cuts_it(name, text):
+    assert stage_pieces(name, text) == pre_tokenizer(name).pre_tokenize_str(text)
+
+
+@functools.cache
+def skipping_tables(name):
+    stages, last, skips = _stages(SPLITS[name], may_skip_blanks=True)
+    assert (stages, skips) == ([], True)
+    return last
+
+
+@pytest.mark.skipif(not JITTED, reason="a million codepoints take too long in plain Python")
+@pytest.mark.parametrize("name", SKIPPING)
+def test_one_cut_with_blanks_in_front_gives_the_same_words(name):
+    pieces = cut_pieces(skipping_tables(name), *segments([EVERYTHING]))
+    assert list(without_blanks(pieces)) == pre_tokenizer(name).pre_tokenize_str(EVERYTHING)
+
+
+@functools.cache
+def byte_engine(name):
+    """An engine whose ids are bytes, so that word numbers tell where the cuts are."""
+    plan = build_plan(spec.TokenizerSpec(spec.RankModel({bytes([byte]): byte for byte in range(256)})))
+    return engine.Engine(dataclasses.replace(plan, last_split=skipping_tables(name)))
+
+
+@settings(max_examples=150 if JITTED else 15, deadline=None)
+@given(st.sampled_from(SKIPPING), st.lists(SPLIT_TEXT, max_size=4), st.integers(0, 2000))
+def test_masks_and_automaton_cut_at_the_same_places(name, texts, size):
+    texts = [*texts, "word. " * (size // 6) + "".join(texts)]
+    data, starts, ends = segments(texts)
+    encoded = byte_engine(name).encode(data, np.append(starts, ends[-1]), words=True)
+    for i, text in enumerate(texts):
+        words = encoded.word_ids[encoded.indptr[i] : encoded.indptr[i + 1]]
+        cuts = np.flatnonzero(np.diff(words, prepend=-1)).tolist()
+        content = text.encode()
+        pieces = [content[a:b].decode() for a, b in zip(cuts, [*cuts, len(content)][1:], strict=True)]
+        assert pieces == [piece for piece, _ in cut_pieces(skipping_tables(name), *segments([text]))]
+        # White space alone is the last piece of a text or none.
+        assert all(piece.strip(BLANKS) for piece in pieces[:-1])
+        assert [word for word, _ in without_blanks([(piece, (0, 0)) for piece in pieces])] == [
+            word for word, _ in pre_tokenizer(name).pre_tokenize_str(text)
+        ]
+
+
+def test_only_the_last_cut_may_leave_blanks():
+    stages, _, skips = _stages((spec.Digits(True), spec.BertPreTokenizer()), may_skip_blanks=True)
+    assert (len(stages), skips) == (1, True)
+    stages, _, skips = _stages((spec.BertPreTokenizer(), spec.Digits(True)), may_skip_blanks=True)
+    assert (len(stages), skips) == (2, False)
+    stages, _, skips = _stages((spec.BertPreTokenizer(),), may_skip_blanks=False)
+    assert (len(stages), skips) == (1, False)
