@@ -12,7 +12,8 @@ from jittok.encodings import Batch
 from jittok.vocabulary import Vocabulary, build_vocabulary
 
 BYTE_LEVEL = ["gpt2", "roberta-base", "llama3", "qwen3", "deepseek-v4", "gpt-neox", "whisper-large-v3", "clip"]
-OTHERS = ["bbpe/sqlpilot", "sp-bpe/llama2", "sp-bpe/mistral-v3", "sp-bpe/phi-3", "sp-bpe/barthez"]
+OTHERS = ["wordpiece/bert-base-uncased", "wordpiece/bert-base-multilingual-cased", "bbpe/sqlpilot"]
+OTHERS += ["sp-bpe/llama2", "sp-bpe/mistral-v3", "sp-bpe/phi-3", "sp-bpe/barthez"]
 
 
 def decoder_of(made):
