@@ -454,6 +454,8 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing]) -> Rewrite
         elif isinstance(step, spec.BertNormalizer):
             cleaner = _clean_up_operation(step)
             operations.append(cleaner)
+            if len(steps) == 1:  # then it is not asked
+                return Rewriter(tuple(steps), (cleaner,), build.no_suspicion(), build.lowercase_tables())
             suspicion = _combine(suspicion, build.clean_up_suspicion(cleaner.tables[0]))
         elif isinstance(step, _StripNonspacing):
             operations.append(_Operation("substitute", (build.removal_tables("nonspacing_marks"),)))

@@ -215,13 +215,13 @@ CLEAN_UP_KIND = 48  # 3 bits
 #: Kinds.
 CLEAN_UP_CONTENT = 1  # the content is UTF-8, at most four bytes, the first one lowest; none: left out
 CLEAN_UP_EXPANSION = 2  # the content is where the bytes begin in ``expansion``
-CLEAN_UP_SELF = 3  # as it is, but a combining mark
-CLEAN_UP_PADDED = 4  # as it is, with a blank before and after
-CLEAN_UP_HANGUL = 5  # a syllable, to be taken apart
-CLEAN_UP_REMOVED = 6  # left out before all other steps
+CLEAN_UP_SELF = 3  # as it is
+CLEAN_UP_HANGUL = 4  # a syllable, to be taken apart
+CLEAN_UP_REMOVED = 5  # left out before all other steps
 #: Flags.
 CLEAN_UP_MARK = 1 << 51  # begins with a combining mark, so belongs to what stands before it
 CLEAN_UP_KEPT = 1 << 52  # has a combining mark that is not left out
+CLEAN_UP_PADDED = 1 << 53  # gets a blank before and after
 
 #: Positions in ``CleanUpTables.numbers``.
 CLEAN_UP_LOWERS = 0  # 1: letters A to Z become lower case

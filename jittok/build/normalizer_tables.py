@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,13 +111,6 @@ def removal_suspicion() -> NDArray[np.uint8]:
     return bert.membership(bert.marks()) * np.uint8(tables.SUSPICION_CHANGES)
 
 
-def _mapping(name: str) -> dict[int, list[int]]:
-    """A mapping of the normalization data: what each codepoint becomes."""
-    data = load_normalization()
-    values, indptr = data[f"{name}_to"].tolist(), data[f"{name}_indptr"].tolist()
-    return {key: values[indptr[i] : indptr[i + 1]] for i, key in enumerate(data[f"{name}_from"].tolist())}
-
-
 #: White space that clean-up makes blanks of: all but U+000B, U+000C and U+0085, which it leaves out.
 _TO_BLANK = (9, 10, 13, 0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 
@@ -131,34 +125,24 @@ def clean_up_tables(
     have what is needed to notice that.
     """
     data = load_normalization()
-    combining = dict(
-        zip(data["combining_codepoints"].tolist(), data["combining_classes"].tolist(), strict=True)
-        if strip_accents
-        else ()
-    )
-    apart = _mapping("canonical") if strip_accents else {}
-    lower = _mapping("lowercase") if lowercase else {}
-    left_out = bert.membership(bert.nonspacing_marks()) & strip_accents
-    padded = bert.membership(bert.CHINESE) & handle_chinese_chars
-
     entry = np.zeros(_N_CODEPOINTS, np.int64)
-    if strip_accents:
-        entry[0xAC00:0xD7A4] = tables.CLEAN_UP_HANGUL << tables.CLEAN_UP_KIND
-    entry[padded] = tables.CLEAN_UP_PADDED << tables.CLEAN_UP_KIND
+    lower = np.arange(_N_CODEPOINTS, dtype=np.int64)
     expansion = bytearray()
-    for codepoint in {*combining, *apart, *lower, *np.flatnonzero(left_out).tolist()}:
-        parts = apart.get(codepoint, [codepoint])
-        kept = [part for part in parts if not left_out[part]]
-        result = [new for part in kept for new in lower.get(part, [part])]
-        if padded[codepoint]:
-            result = [0x20, *result, 0x20]
-        flags = combining.get(parts[-1], 0) << tables.CLEAN_UP_COMBINING
-        flags |= tables.CLEAN_UP_MARK * (parts[0] in combining)
-        flags |= tables.CLEAN_UP_KEPT * any(part in combining for part in kept)
-        entry[codepoint] = flags | _clean_up_content(codepoint, result, expansion)
+    if lowercase:
+        keys, indptr, values = (data[f"lowercase_{part}"] for part in ("from", "indptr", "to"))
+        single = np.diff(indptr) == 1
+        lower[keys[single]] = values[indptr[:-1][single]]
+        entry[keys[single]] = _content(lower[keys[single]])
+        for i in np.flatnonzero(~single).tolist():
+            entry[keys[i]] = _expansion(values[indptr[i] : indptr[i + 1]].tolist(), expansion)
+    if strip_accents:
+        _add_strip_accents(entry, lower, expansion)
+    if handle_chinese_chars:
+        padded = bert.membership(bert.CHINESE)
+        itself = tables.CLEAN_UP_SELF << tables.CLEAN_UP_KIND
+        entry[padded] = np.where(entry[padded] == 0, itself, entry[padded]) | tables.CLEAN_UP_PADDED
     if clean_text:
-        blank = np.array(_TO_BLANK)
-        entry[blank] = _clean_up_content(-1, [0x20], expansion)
+        entry[np.array(_TO_BLANK)] = _content(np.array([0x20]))
         entry[0x20] = 0
         entry[bert.membership(bert.removed())] = tables.CLEAN_UP_REMOVED << tables.CLEAN_UP_KIND
     page_of, pages = fold_pages(entry)
@@ -168,19 +152,58 @@ def clean_up_tables(
     return CleanUpTables(page_of, pages, read_only(np.frombuffer(bytes(expansion), np.uint8)), read_only(numbers))
 
 
-def _clean_up_content(codepoint: int, result: list[int], expansion: bytearray) -> int:
-    """The kind, content and lengths of an entry; adds to `expansion` what does not fit."""
-    if result == [codepoint]:
-        return tables.CLEAN_UP_SELF << tables.CLEAN_UP_KIND
-    encoded = "".join(map(chr, result)).encode()
-    lengths = len(result) << tables.CLEAN_UP_CODEPOINTS
-    if len(encoded) <= 4:
-        lengths |= len(encoded) << tables.CLEAN_UP_BYTES
-        return tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | lengths | int.from_bytes(encoded, "little")
-    # Three bits do not hold the number of bytes of an expansion; it goes before them.
+def _add_strip_accents(entry: NDArray[np.int64], lower: NDArray[np.int64], expansion: bytearray) -> None:
+    """Entries of the codepoints that NFD takes apart or that are marks; their parts become `lower` of them."""
+    data = load_normalization()
+    combining = np.zeros(_N_CODEPOINTS, np.int64)
+    combining[data["combining_codepoints"]] = data["combining_classes"]
+    left_out = bert.membership(bert.nonspacing_marks())
+    # Marks that stay as they are.
+    marks = data["combining_codepoints"]
+    marks = marks[~left_out[marks]]
+    entry[marks] = np.where(entry[marks] == 0, tables.CLEAN_UP_SELF << tables.CLEAN_UP_KIND, entry[marks])
+    entry[marks] |= combining[marks] << tables.CLEAN_UP_COMBINING | tables.CLEAN_UP_MARK | tables.CLEAN_UP_KEPT
+    # Marks that go.
+    marks = np.flatnonzero(left_out)
+    entry[marks] = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | combining[marks] << tables.CLEAN_UP_COMBINING
+    entry[marks] |= (combining[marks] > 0) * tables.CLEAN_UP_MARK
+    # What is taken apart: nearly always one codepoint stays.
+    keys, indptr, parts = (data[f"canonical_{part}"] for part in ("from", "indptr", "to"))
+    first, last = parts[indptr[:-1]], parts[indptr[1:] - 1]
+    stays = ~left_out[parts]
+    before = np.concatenate(([0], np.cumsum(stays)))
+    kept = parts[stays]
+    n_kept = before[indptr[1:]] - before[indptr[:-1]]
+    entry[keys] = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND
+    single = n_kept == 1
+    entry[keys[single]] = _content(lower[kept[before[indptr[:-1][single]]]])
+    for i in np.flatnonzero(n_kept > 1).tolist():
+        entry[keys[i]] = _expansion(lower[kept[before[indptr[i]] : before[indptr[i + 1]]]].tolist(), expansion)
+    n_marks = np.concatenate(([0], np.cumsum(stays & (combining[parts] > 0))))
+    entry[keys] |= combining[last] << tables.CLEAN_UP_COMBINING
+    entry[keys] |= (combining[first] > 0) * tables.CLEAN_UP_MARK
+    entry[keys] |= (n_marks[indptr[1:]] > n_marks[indptr[:-1]]) * tables.CLEAN_UP_KEPT
+    entry[0xAC00:0xD7A4] = tables.CLEAN_UP_HANGUL << tables.CLEAN_UP_KIND
+
+
+def _content(codepoints: NDArray[Any]) -> NDArray[np.int64]:
+    """Entries that put one codepoint in the place of another."""
+    c = codepoints.astype(np.int64)
+    two = 0xC0 | c >> 6 | (0x80 | c & 63) << 8
+    three = 0xE0 | c >> 12 | (0x80 | c >> 6 & 63) << 8 | (0x80 | c & 63) << 16
+    four = 0xF0 | c >> 18 | (0x80 | c >> 12 & 63) << 8 | (0x80 | c >> 6 & 63) << 16 | (0x80 | c & 63) << 24
+    size = 1 + (c >= 0x80) + (c >= 0x800) + (c >= 0x10000)
+    content = np.select([size == 1, size == 2, size == 3], [c, two, three], four)
+    kind = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | 1 << tables.CLEAN_UP_CODEPOINTS
+    return content | size << tables.CLEAN_UP_BYTES | kind
+
+
+def _expansion(codepoints: list[int], expansion: bytearray) -> int:
+    """An entry that puts several codepoints in the place of one; adds them to `expansion`, their length first."""
     begin = len(expansion)
+    encoded = "".join(map(chr, codepoints)).encode()
     expansion += bytes([len(encoded)]) + encoded
-    return tables.CLEAN_UP_EXPANSION << tables.CLEAN_UP_KIND | lengths | begin
+    return begin | len(codepoints) << tables.CLEAN_UP_CODEPOINTS | tables.CLEAN_UP_EXPANSION << tables.CLEAN_UP_KIND
 
 
 def clean_up_suspicion(cleaner: CleanUpTables) -> NDArray[np.uint8]:
@@ -234,6 +257,17 @@ def suspicion_tables(codepoints: NDArray[np.uint8], numbers: NDArray[np.int64]) 
     numbers = numbers.copy()
     numbers[tables.SUSPICION_ASCII] = bool(codepoints[:128].any())
     return SuspicionTables(page_of, class_of, read_only(numbers))
+
+
+@cache
+def no_suspicion() -> SuspicionTables:
+    """Tables by which every text that is not empty may change."""
+    numbers = np.zeros(tables.SUSPICION_NUMBERS, np.int64)
+    numbers[tables.SUSPICION_ALWAYS] = 1
+    numbers[[tables.SUSPICION_PREFIX, tables.SUSPICION_PREFIX_2]] = -1
+    return SuspicionTables(
+        read_only(np.zeros(_N_CODEPOINTS >> 7, np.uint16)), read_only(np.zeros(128, np.uint8)), read_only(numbers)
+    )
 
 
 def failure_links(pattern: list[int]) -> NDArray[np.int32]:

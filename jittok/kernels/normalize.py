@@ -813,19 +813,20 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
                     else:
                         has_kept = keeps
                     last_class = combining
+                padded = (entry & CLEAN_UP_PADDED) != 0
+                if padded:
+                    result[written] = 0x20
+                    written += 1
                 if kind == CLEAN_UP_CONTENT:
                     size = (entry >> CLEAN_UP_BYTES) & 7
                     n = (entry >> CLEAN_UP_CODEPOINTS) & 31
                     for k in range(4):
                         result[np.uint64(written + k)] = (entry >> (8 * k)) & 0xFF
-                elif kind == CLEAN_UP_PADDED or kind == CLEAN_UP_SELF:
-                    pad = np.int64(kind == CLEAN_UP_PADDED)
-                    result[written] = 0x20
+                elif kind == CLEAN_UP_SELF:
                     for k in range(width):
-                        result[written + pad + k] = data[position + k]
-                    result[written + pad + width] = 0x20
-                    size = width + 2 * pad
-                    n = 1 + 2 * pad
+                        result[written + k] = data[position + k]
+                    size = width
+                    n = np.int64(1)
                 elif kind == CLEAN_UP_EXPANSION:
                     begin = entry & 0xFFFFFFFF
                     size = np.int64(tables.expansion[begin])
@@ -845,6 +846,10 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
                         result[written + 3 * k] = 0xE0 | (jamo >> 12)
                         result[written + 3 * k + 1] = 0x80 | ((jamo >> 6) & 0x3F)
                         result[written + 3 * k + 2] = 0x80 | (jamo & 0x3F)
+                if padded:
+                    result[written + size] = 0x20
+                    written += 1
+                    n += 2
                 stays &= size == width and n == 1
             if aligned:
                 for k in range(n):
