@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import mask_code
 from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
@@ -33,11 +34,15 @@ SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 CHUNK_BYTES = 1 << 20
 #: A worker that has seen less text than this keeps a small cache, which costs nothing to make.
 SMALL_TEXT = 1 << 18
+#: Text for which it pays to compile the split's mask program.
+MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
 #: Bytes after text, so that kernels may load whole words at its end.
 PADDING = 64
+#: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
+PRELOADED_TOKENS = 1 << 16
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -133,11 +138,11 @@ class Worker:
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.words import SHORT_PLACES, new_merge_scratch, new_word_cache
+        from jittok.kernels.words import CHUNK_PLACES, new_merge_scratch, new_word_cache
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
-        self.lanes = new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES)
+        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
@@ -152,10 +157,13 @@ class Engine:
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._merges = plan.merges
+        #: Address of the machine code that splits, 0 without; and whether it is settled that there is none.
+        self._mask_code: int | None = None
+        self._compiled_mask_code = False
         #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
         self._text_size = 0
         #: A large cache begins with room for the vocabulary three times.
-        self._cache_bits = min((3 * int(plan.merges.reachable.sum())).bit_length(), LARGEST_CACHE_BITS)
+        self._cache_bits = (3 * min(int(plan.merges.reachable.sum()), PRELOADED_TOKENS)).bit_length()
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
         self._special = {token.content for token in plan.added_tokens if token.special}
         unknown = int(plan.merges.numbers[MERGE_UNKNOWN])
@@ -486,6 +494,11 @@ class Engine:
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
             self._enlarge(worker)
+        may_compile = worker.bytes_seen >= MUCH_TEXT
+        if self._mask_code is None or (self._mask_code == 0 and may_compile and not self._compiled_mask_code):
+            self._mask_code = mask_code(self.plan.last_split, may_compile)
+            self._compiled_mask_code = may_compile
+        worker.chunk.code[0] = self._mask_code
         return worker
 
     def _enlarge(self, worker: Worker) -> None:
@@ -511,8 +524,8 @@ class Engine:
             fill_cache(self.plan.merges, nothing, old)
             return
         else:
-            # Texts have a new word for every 200 bytes or so, fewer as they go on.
-            expected = (self._text_size // 128 + len(old.slots) // SLOT_WORDS).bit_length()
+            # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
+            expected = (self._text_size // 64 + len(old.slots) // SLOT_WORDS).bit_length()
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         fill_cache(self.plan.merges, old, worker.cache)
@@ -609,23 +622,31 @@ class Engine:
         keep: bool = True,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         from jittok.kernels.split import POSITION, SEGMENT
-        from jittok.kernels.words import MORE_CACHE, MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
+        from jittok.kernels.words import (
+            EXTRA_ROOM,
+            MORE_CACHE,
+            MORE_SCRATCH,
+            NEEDED,
+            WRITTEN,
+            encode_segments,
+            new_merge_scratch,
+        )
 
         plan = self.plan
         n_bytes = int((end - start).sum())
         nothing = np.empty(0, np.int32)
-        word = np.empty(n_bytes + 8, np.int32) if words else nothing
-        length = np.empty(n_bytes + 8, np.int32) if lengths else nothing
+        word = np.empty(n_bytes + EXTRA_ROOM, np.int32) if words else nothing
+        length = np.empty(n_bytes + EXTRA_ROOM, np.int32) if lengths else nothing
         part_end = np.zeros(len(start), np.int64)
         if not len(start):
             return nothing, part_end, word[:0], length[:0]
         worker = self._acquire(n_bytes)
         if buffer is not None:
-            out, offset = buffer.reserve(n_bytes + 8), buffer.used
+            out, offset = buffer.reserve(n_bytes + EXTRA_ROOM), buffer.used
         else:
             # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
-            if len(worker.out) < n_bytes + 8:
-                worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
+            if len(worker.out) < n_bytes + EXTRA_ROOM:
+                worker.out = np.empty(max(n_bytes + EXTRA_ROOM, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
             out, offset = worker.out, 0
         state = worker.chunk.state
         state[:] = 0
