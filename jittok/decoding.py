@@ -378,7 +378,7 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
                 run.append(byte)
                 continue
             if run:
-                result.append(close_run(bytes(run)))
+                result += close_run(bytes(run))
                 run = []
             if token is not None:
                 result.append(token)
@@ -386,12 +386,12 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
     raise AssertionError(f"unknown decoder step {type(step).__name__}")
 
 
-def close_run(run: bytes) -> str:
-    """Return the text of a run of byte tokens: U+FFFD for each byte unless all of it is valid UTF-8."""
+def close_run(run: bytes) -> list[str]:
+    """Return the tokens of a run of byte tokens: one of text if it is UTF-8, else U+FFFD for each byte."""
     try:
-        return run.decode()
+        return [run.decode()]
     except UnicodeDecodeError:
-        return "\ufffd" * len(run)
+        return ["\ufffd"] * len(run)
 
 
 def fallback_byte(token: str) -> int | None:

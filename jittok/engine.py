@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import mask_code
 from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
@@ -24,7 +25,7 @@ from jittok.tables import MERGE_BYTE_FALLBACK, MERGE_RANKED, MERGE_UNKNOWN, MISS
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from jittok.rewriting import Rewriter
+    from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -33,9 +34,15 @@ SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 CHUNK_BYTES = 1 << 20
 #: A worker that has seen less text than this keeps a small cache, which costs nothing to make.
 SMALL_TEXT = 1 << 18
+#: Text for which it pays to compile the split's mask program.
+MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
+#: Bytes after text, so that kernels may load whole words at its end.
+PADDING = 64
+#: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
+PRELOADED_TOKENS = 1 << 16
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -131,11 +138,11 @@ class Worker:
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.words import SHORT_PLACES, new_merge_scratch, new_word_cache
+        from jittok.kernels.words import CHUNK_PLACES, new_merge_scratch, new_word_cache
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_merge_scratch()
-        self.lanes = new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES)
+        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
@@ -150,10 +157,13 @@ class Engine:
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._merges = plan.merges
+        #: Address of the machine code that splits, 0 without; and whether it is settled that there is none.
+        self._mask_code: int | None = None
+        self._compiled_mask_code = False
         #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
         self._text_size = 0
         #: A large cache begins with room for the vocabulary three times.
-        self._cache_bits = min((3 * int(plan.merges.reachable.sum())).bit_length(), LARGEST_CACHE_BITS)
+        self._cache_bits = (3 * min(int(plan.merges.reachable.sum()), PRELOADED_TOKENS)).bit_length()
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
         self._special = {token.content for token in plan.added_tokens if token.special}
         unknown = int(plan.merges.numbers[MERGE_UNKNOWN])
@@ -346,6 +356,9 @@ class Engine:
             out_indptr = np.zeros(n_documents + 1, np.int64)
             out_indptr[1:] = part_end
             return EncodedTexts(ids, out_indptr), buffer is not None
+        if indptr[0] > 0:
+            # Positions from here on count from the beginning of the chunk.
+            data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
         aligned = spans or self._needs_sources
         parts = Parts(
             data,
@@ -427,9 +440,19 @@ class Engine:
             at_start = parts.start[changed] == indptr[parts.document[changed]]
         else:
             at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
+        # Where alignment leads through an earlier rewriting, "as it was" is not enough.
         done = rewriter.apply(
-            parts.data, parts.start[changed], parts.end[changed], alignment=spans, at_start=at_start
+            parts.data,
+            parts.start[changed],
+            parts.end[changed],
+            alignment=spans,
+            at_start=at_start,
+            may_stay=parts.codepoints is None,
         )
+        if done.stays:
+            return parts._replace(data=_overwritten(parts, parts.start[changed], done))
+        if changed.size == len(parts.token) and not spans:
+            return parts._replace(data=done.data, start=done.starts, end=done.ends)
         used = int(parts.end.max(initial=0))
         base = int(parts.start.min(initial=0))
         new = np.concatenate([parts.data[base:used], done.data])
@@ -471,6 +494,11 @@ class Engine:
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
             self._enlarge(worker)
+        may_compile = worker.bytes_seen >= MUCH_TEXT
+        if self._mask_code is None or (self._mask_code == 0 and may_compile and not self._compiled_mask_code):
+            self._mask_code = mask_code(self.plan.last_split, may_compile)
+            self._compiled_mask_code = may_compile
+        worker.chunk.code[0] = self._mask_code
         return worker
 
     def _enlarge(self, worker: Worker) -> None:
@@ -496,8 +524,8 @@ class Engine:
             fill_cache(self.plan.merges, nothing, old)
             return
         else:
-            # Texts have a new word for every 200 bytes or so, fewer as they go on.
-            expected = (self._text_size // 128 + len(old.slots) // SLOT_WORDS).bit_length()
+            # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
+            expected = (self._text_size // 64 + len(old.slots) // SLOT_WORDS).bit_length()
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         fill_cache(self.plan.merges, old, worker.cache)
@@ -594,23 +622,31 @@ class Engine:
         keep: bool = True,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         from jittok.kernels.split import POSITION, SEGMENT
-        from jittok.kernels.words import MORE_CACHE, MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
+        from jittok.kernels.words import (
+            EXTRA_ROOM,
+            MORE_CACHE,
+            MORE_SCRATCH,
+            NEEDED,
+            WRITTEN,
+            encode_segments,
+            new_merge_scratch,
+        )
 
         plan = self.plan
         n_bytes = int((end - start).sum())
         nothing = np.empty(0, np.int32)
-        word = np.empty(n_bytes + 8, np.int32) if words else nothing
-        length = np.empty(n_bytes + 8, np.int32) if lengths else nothing
+        word = np.empty(n_bytes + EXTRA_ROOM, np.int32) if words else nothing
+        length = np.empty(n_bytes + EXTRA_ROOM, np.int32) if lengths else nothing
         part_end = np.zeros(len(start), np.int64)
         if not len(start):
             return nothing, part_end, word[:0], length[:0]
         worker = self._acquire(n_bytes)
         if buffer is not None:
-            out, offset = buffer.reserve(n_bytes + 8), buffer.used
+            out, offset = buffer.reserve(n_bytes + EXTRA_ROOM), buffer.used
         else:
             # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
-            if len(worker.out) < n_bytes + 8:
-                worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
+            if len(worker.out) < n_bytes + EXTRA_ROOM:
+                worker.out = np.empty(max(n_bytes + EXTRA_ROOM, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
             out, offset = worker.out, 0
         state = worker.chunk.state
         state[:] = 0
@@ -785,6 +821,22 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
         end=np.concatenate([out_end[:n], parts.end[tokens]])[order],
         token=np.concatenate([np.full(n, -1, np.int32), parts.token[tokens]])[order],
     )
+
+
+def _overwritten(parts: Parts, starts: NDArray[np.int64], done: Rewritten) -> NDArray[np.uint8]:
+    """The bytes of parts with rewritten segments, which are as long as before, in the places from `starts` on."""
+    used, size, first = int(parts.end.max()), int(done.ends[-1]), int(starts[0])
+    if first == 0 and size == used:
+        return done.data
+    new = np.zeros(used + PADDING, np.uint8)
+    if int(starts[-1]) - first == int(done.starts[-1]):  # nothing lies between them
+        new[:first] = parts.data[:first]
+        new[first : first + size] = done.data[:size]
+        new[first + size : used] = parts.data[first + size : used]
+        return new
+    new[:used] = parts.data[:used]
+    new[np.arange(size) + np.repeat(starts - done.starts, done.ends - done.starts)] = done.data[:size]
+    return new
 
 
 def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:

@@ -63,8 +63,7 @@ class SplitTables(NamedTuple):
     page_of: NDArray[np.uint16]  # see CodepointClasses
     class_of: NDArray[np.uint8]
     transitions: NDArray[np.uint32]  # see SplitAutomaton
-    byte_class: NDArray[np.uint8]  # [256] class of an ASCII byte; the end class for the byte 0xFF
-    ranges: NDArray[np.uint8]  # [3 * ranges] rows (class, first byte, number of bytes), by class: ASCII of each class
+    entry_class: NDArray[np.uint8]  # [256] class of an entry of a chunk: ASCII, 0x80 | class for others, EDGE_BYTE
     program: NDArray[np.int32]  # [4 * operations] rows (MASK_* operation, result, operand, operand): numbers of masks
     numbers: NDArray[np.int64]  # see START and the others below
 
@@ -75,8 +74,7 @@ END_CLASS = 1  # the class of the end of a text; masks 0 to END_CLASS are those 
 DECIDED = 2  # mask of the boundaries
 UNDECIDED = 3  # mask of the places where the automaton must be run
 N_MASKS = 4
-OTHERS = 5  # the class that has no ranges, but all ASCII that is in no other class
-SPLIT_NUMBERS = 6
+SPLIT_NUMBERS = 5
 
 #: Operations of a mask program. Bit i of the result:
 MASK_OR = 0
@@ -86,13 +84,20 @@ MASK_BACK = 3  # bit i - k of the operand, k the second operand, from 1 to 3
 MASK_AHEAD = 4  # bit i + 1 of the operand
 
 
+#: A mask's first word, and the words from one mask to the next: 32 with bits and 8 of nothing, for shifts to read.
+MASK_BASE = 8
+MASK_STRIDE = 40
+#: The byte that stands for the end of a text among its bytes: no UTF-8 has it.
+EDGE_BYTE = 0xFF
+
+
 class MergeTables(NamedTuple):
     """Byte-pair merges over *symbols*.
 
     A word is first turned into initial symbols, one for each unit (a byte, or a codepoint). A merge joins two
     neighbouring symbols; merges are numbered by rank, and the lowest number present, leftmost first, is always
-    done next. ``pair_slots`` is an open-addressing hash table: ``left << 44 | right << 24 | merge number``,
-    all ones where empty; it is at most half full, so a probe ends.
+    done next. ``pair_slots`` is a hash table of ``left << 44 | right << 24 | merge number``, all ones where empty,
+    in lines of eight slots that are used in order; where a line is full the search goes on in the next.
 
     *Ranked* tables (byte-level models): a token can only ever come from one pair, the last merge made when its
     own bytes are merged alone, because merges inside it do not depend on what is outside until it is formed.
@@ -102,7 +107,7 @@ class MergeTables(NamedTuple):
     *General* tables (anything else): all pairs, symbols are token ids, ``merge_result`` gives the result.
     """
 
-    pair_slots: NDArray[np.uint64]  # [power of two]
+    pair_slots: NDArray[np.uint64]  # [power of two, at least 8] in lines of eight, one of them not full
     byte_pair: NDArray[np.int32]  # [65536] merge number of two bytes (first | second << 8), NO_MERGE if none; ranked only
     merge_result: NDArray[np.int32]  # [n_merges] symbol that a merge makes
     symbol_token: NDArray[np.int32]  # [n_symbols] token id of a symbol
@@ -244,6 +249,42 @@ SUBSTITUTION_HANGUL = 0  # 1: Hangul syllables are taken apart
 SUBSTITUTION_REORDERS = 1  # 1: combining marks are put into canonical order
 SUBSTITUTION_COMPOSES = 2  # 1: neighbours compose at the end
 SUBSTITUTION_NUMBERS = 3
+
+
+class CleanUpTables(NamedTuple):
+    """What BERT's clean-up makes of each codepoint, all of its steps at once.
+
+    An *entry* is 0 where the codepoint stays as it is and is no combining mark. Else it says, from bit 0 on: 32 bits
+    of content, 3 bits with the number of bytes, 5 with the number of codepoints, 8 with the combining class of the
+    last codepoint before marks are left out, and the CLEAN_UP_* kind and flags.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    entry: NDArray[np.int64]  # [128 * n_pages]
+    expansion: NDArray[np.uint8]  # UTF-8 of what does not fit in an entry
+    numbers: NDArray[np.int64]  # see CLEAN_UP_LOWERS and the other below
+
+
+#: Fields of an entry of ``CleanUpTables.entry``: where their lowest bit is.
+CLEAN_UP_BYTES = 32
+CLEAN_UP_CODEPOINTS = 35
+CLEAN_UP_COMBINING = 40
+CLEAN_UP_KIND = 48  # 3 bits
+#: Kinds.
+CLEAN_UP_CONTENT = 1  # the content is UTF-8, at most four bytes, the first one lowest; none: left out
+CLEAN_UP_EXPANSION = 2  # the content is where the bytes begin in ``expansion``
+CLEAN_UP_SELF = 3  # as it is
+CLEAN_UP_HANGUL = 4  # a syllable, to be taken apart
+CLEAN_UP_REMOVED = 5  # left out before all other steps
+#: Flags.
+CLEAN_UP_MARK = 1 << 51  # begins with a combining mark, so belongs to what stands before it
+CLEAN_UP_KEPT = 1 << 52  # has a combining mark that is not left out
+CLEAN_UP_PADDED = 1 << 53  # gets a blank before and after
+
+#: Positions in ``CleanUpTables.numbers``.
+CLEAN_UP_LOWERS = 0  # 1: letters A to Z become lower case
+CLEAN_UP_CLEANS = 1  # 1: control characters are left out, and white space becomes blanks
+CLEAN_UP_NUMBERS = 2
 
 
 class SuspicionTables(NamedTuple):

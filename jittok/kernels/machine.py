@@ -21,10 +21,51 @@ def load64(array: Any, offset: int) -> np.uint64:
 
 
 @machine_operation
+def copy_block(target: Any, to: int, source: Any, at: int) -> np.uint64:
+    """Copy 64 bytes of a uint8 array into another; returns which of them are 0x80 or more, as a 64-bit mask."""
+    block = source[int(at) : int(at) + 64].copy()
+    target[int(to) : int(to) + 64] = block
+    return np.uint64(sum(1 << i for i, byte in enumerate(block) if byte >= 0x80))
+
+
+@machine_operation
+def run_mask_code(address: int, entries: Any, masks: Any, words: int) -> None:
+    """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
+    raise AssertionError("machine code where there is no JIT")
+
+
+@machine_operation
 def store_pair(array: Any, index: int, pair: np.uint64) -> None:
     """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
     array[int(index)] = int(pair) & 0xFFFFFFFF
     array[int(index) + 1] = int(pair) >> 32
+
+
+@machine_operation
+def load_pair(array: Any, index: int) -> np.uint64:
+    """``array[index]`` (int32) in the low and ``array[index + 1]`` in the high 32 bits."""
+    return np.uint64(int(array[int(index)]) & 0xFFFFFFFF | (int(array[int(index) + 1]) & 0xFFFFFFFF) << 32)
+
+
+@machine_operation
+def least_of_16(array: Any, index: int) -> int:
+    """The least of 16 items of an int32 array from `index`."""
+    return int(array[int(index) : int(index) + 16].min())
+
+
+@machine_operation
+def find_in_line(slots: Any, first: int, key: np.uint64) -> np.uint64:
+    """Of the eight items of a uint64 array from `first`, the one whose upper 40 bits are `key`; all ones for none."""
+    for item in slots[int(first) : int(first) + 8]:
+        if int(item) >> 24 == int(key):
+            return np.uint64(item)
+    return np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@machine_operation
+def copy_ids(target: Any, to: int, source: Any, at: int) -> None:
+    """Copy 16 items of an int32 array into another."""
+    target[int(to) : int(to) + 16] = source[int(at) : int(at) + 16]
 
 
 @machine_operation
@@ -60,13 +101,6 @@ def mask_ahead(words: Any, result: int, a: int) -> None:
 
 
 @machine_operation
-def low_bits(array: Any, index: int, bit: int) -> np.uint64:
-    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
-    block = (array[int(index) : int(index) + 64] >> int(bit)) & 1
-    return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
-
-
-@machine_operation
 def equal_bits(array: Any, index: int, value: int) -> np.uint64:
     """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
     block = array[int(index) : int(index) + 64] == value
@@ -78,6 +112,21 @@ def range_bits(array: Any, index: int, low: int, span: int) -> np.uint64:
     """Which of the 64 bytes from `index` are at least `low` and less than ``low + span``, as a 64-bit mask."""
     block = array[int(index) : int(index) + 64].astype(np.int64) - int(low)
     return np.uint64(sum(1 << i for i, b in enumerate(block) if 0 <= b < int(span)))
+
+
+@machine_operation
+def clean_block(result: Any, at: int, data: Any, index: int, lowers: int, cleans: int) -> np.uint64:
+    """Write 64 bytes from `index` of `data` to `result`, cleaned up; which of them that is right for, as a mask.
+
+    With `lowers` 1, A to Z become lower case. With `cleans` 1, TAB, LF and CR become blanks, and of other control
+    characters, DEL among them, nothing is known; nor is it, in either case, of bytes from 0x80 on.
+    """
+    block = data[int(index) : int(index) + 64].astype(np.int64)
+    blank = ((block == 9) | (block == 10) | (block == 13)) & bool(cleans)
+    lower = np.where((block >= 0x41) & (block <= 0x5A) & bool(lowers), block + 0x20, block)
+    result[int(at) : int(at) + 64] = np.where(blank, 0x20, lower)
+    right = (block >= 0x20) & (block < 0x7F) | blank if cleans else block < 0x80
+    return np.uint64(sum(1 << i for i, b in enumerate(right) if b))
 
 
 @machine_operation

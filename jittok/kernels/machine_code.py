@@ -32,6 +32,38 @@ def load64(typing_context: Any, array: Any, offset: Any) -> Any:
 
 
 @intrinsic
+def copy_block(typing_context: Any, target: Any, to: Any, source: Any, at: Any) -> Any:
+    """Copy 64 bytes of a uint8 array into another; returns which of them are 0x80 or more, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = _byte_pointer(context, builder, signature.args[2], arguments[2], arguments[3])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        builder.store(block, builder.bitcast(into, _V64.as_pointer())).align = 1
+        return builder.bitcast(builder.icmp_signed("<", block, ir.Constant(_V64, [0] * 64)), _I64)
+
+    return types.uint64(target, types.int64, source, types.int64), code
+
+
+@intrinsic
+def run_mask_code(typing_context: Any, address: Any, entries: Any, masks: Any, words: Any) -> Any:
+    """Call the machine code of a mask program, see :mod:`jittok._mask_code`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 3)
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        addresses = [
+            builder.ptrtoint(context.make_array(signature.args[i])(context, builder, arguments[i]).data, _I64)
+            for i in (1, 2)
+        ]
+        builder.call(function, [*addresses, arguments[3]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, entries, masks, types.int64), code
+
+
+@intrinsic
 def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
     """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
 
@@ -42,6 +74,86 @@ def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.uint64), code
+
+
+_IDS = ir.VectorType(_I32, 16)
+_LINE = ir.VectorType(_I64, 8)
+
+
+@intrinsic
+def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
+    """``array[index]`` (int32) in the low and ``array[index + 1]`` in the high 32 bits."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 2))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        value = builder.load(builder.bitcast(pointer, _I64.as_pointer()))
+        value.align = 4
+        return value
+
+    return types.uint64(array, types.int64), code
+
+
+@intrinsic
+def least_of_16(typing_context: Any, array: Any, index: Any) -> Any:
+    """The least of 16 items of an int32 array from `index`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 2))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        value = builder.load(builder.bitcast(pointer, _IDS.as_pointer()))
+        value.align = 4
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_I32, [_IDS]), "llvm.vector.reduce.smin.v16i32"
+        )
+        return builder.sext(builder.call(function, [value]), _I64)
+
+    return types.int64(array, types.int64), code
+
+
+@intrinsic
+def find_in_line(typing_context: Any, slots: Any, first: Any, key: Any) -> Any:
+    """Of the eight items of a uint64 array from `first`, the one whose upper 40 bits are `key`; all ones for none."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 3))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        line = builder.load(builder.bitcast(pointer, _LINE.as_pointer()))
+        line.align = 8
+        undefined = ir.Constant(_LINE, ir.Undefined)
+        single = builder.insert_element(undefined, arguments[2], ir.Constant(_I32, 0))
+        keys = builder.shuffle_vector(single, undefined, ir.Constant(ir.VectorType(_I32, 8), [0] * 8))
+        equal = builder.icmp_unsigned("==", builder.lshr(line, ir.Constant(_LINE, [24] * 8)), keys)
+        bits = builder.zext(builder.bitcast(equal, _I8), _I64)
+        zeros = builder.module.declare_intrinsic("llvm.cttz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+        place = builder.call(zeros, [builder.or_(bits, ir.Constant(_I64, 128)), ir.Constant(_I1, 1)])
+        items = builder.bitcast(pointer, _I64.as_pointer())
+        item = builder.load(builder.gep(items, [place]))
+        item.align = 8
+        found = builder.icmp_unsigned("!=", bits, ir.Constant(_I64, 0))
+        return builder.select(found, item, ir.Constant(_I64, -1))
+
+    return types.uint64(slots, types.int64, types.uint64), code
+
+
+@intrinsic
+def copy_ids(typing_context: Any, target: Any, to: Any, source: Any, at: Any) -> Any:
+    """Copy 16 items of an int32 array into another."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointers = [
+            _byte_pointer(
+                context, builder, signature.args[i], arguments[i], builder.shl(arguments[i + 1], ir.Constant(_I64, 2))
+            )
+            for i in (0, 2)
+        ]
+        into, pointer = (builder.bitcast(p, _IDS.as_pointer()) for p in pointers)
+        value = builder.load(pointer)
+        value.align = 4
+        builder.store(value, into).align = 4
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64), code
 
 
 _W32 = ir.VectorType(_I64, 32)
@@ -147,21 +259,6 @@ def _splat(builder: Any, byte: Any) -> Any:
 
 
 @intrinsic
-def low_bits(typing_context: Any, array: Any, index: Any, bit: Any) -> Any:
-    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
-        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
-        block.align = 1
-        ones = _splat(builder, builder.shl(ir.Constant(_I8, 1), builder.trunc(arguments[2], _I8)))
-        mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_V64, [0] * 64))
-        return builder.bitcast(mask, _I64)
-
-    return types.uint64(array, types.int64, types.int64), code
-
-
-@intrinsic
 def equal_bits(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Which of the 64 bytes from `index` equal `value`, as a 64-bit mask."""
 
@@ -188,6 +285,42 @@ def range_bits(typing_context: Any, array: Any, index: Any, low: Any, span: Any)
         return builder.bitcast(builder.icmp_unsigned("<", builder.sub(block, lowest), size), _I64)
 
     return types.uint64(array, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
+def clean_block(
+    typing_context: Any, result: Any, at: Any, data: Any, index: Any, lowers: Any, cleans: Any
+) -> Any:
+    """Write 64 bytes from `index` of `data` to `result`, cleaned up; which of them that is right for, as a mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def constant(value: int) -> Any:
+            return ir.Constant(_V64, [value] * 64)
+
+        def chosen(flag: Any, one: int, other: int) -> Any:
+            is_set = builder.icmp_unsigned("!=", flag, ir.Constant(_I64, 0))
+            return _splat(builder, builder.select(is_set, ir.Constant(_I8, one), ir.Constant(_I8, other)))
+
+        def in_range(first: Any, span: Any) -> Any:
+            return builder.icmp_unsigned("<", builder.sub(block, first), span)
+
+        result_type, data_type = signature.args[0], signature.args[2]
+        pointer = _byte_pointer(context, builder, data_type, arguments[2], arguments[3])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        is_upper = in_range(constant(0x41), chosen(arguments[4], 26, 0))
+        lower = builder.or_(block, builder.select(is_upper, constant(0x20), constant(0)))
+        # Where nothing is to be cleaned, the comparison with CR is one with a blank, which stays one.
+        is_return = builder.icmp_unsigned("==", block, chosen(arguments[5], 13, 0x20))
+        is_blank = builder.or_(in_range(constant(9), chosen(arguments[5], 2, 0)), is_return)
+        target = _byte_pointer(context, builder, result_type, arguments[0], arguments[1])
+        cleaned = builder.select(is_blank, constant(0x20), lower)
+        builder.store(cleaned, builder.bitcast(target, _V64.as_pointer())).align = 1
+        is_printable = in_range(chosen(arguments[5], 0x20, 0), chosen(arguments[5], 0x5F, 0x80))
+        return builder.bitcast(builder.or_(is_printable, is_blank), _I64)
+
+    signature = types.uint64(result, types.int64, data, types.int64, types.int64, types.int64)
+    return signature, code
 
 
 @intrinsic

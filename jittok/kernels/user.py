@@ -12,9 +12,10 @@ from jittok.errors import ArgumentError, UnsupportedError
 from jittok.kernels.merge import new_merge_lanes
 from jittok.kernels.split import CHUNK, POSITION, SEGMENT, new_chunk
 from jittok.kernels.words import (
+    CHUNK_PLACES,
     DONE,
+    EXTRA_ROOM,
     MORE_CACHE,
-    SHORT_PLACES,
     WRITTEN,
     empty_cache,
     encode_segments,
@@ -31,8 +32,6 @@ TOO_LONG = -1  # more codepoints than the workspace is made for
 NO_ROOM = -2  # the output is too small
 INVALID = -3  # a surrogate, a number that is no codepoint, an id that the model does not have, or a wrong range
 
-#: Places that the output needs beyond four for each codepoint.
-EXTRA_ROOM = 8
 #: Bytes that may be read beyond the end of a text.
 _TEXT_PADDING = 64
 
@@ -131,7 +130,7 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
         chunk=new_chunk(int(tables.split.numbers[N_MASKS])),
         cache=new_word_cache(cache_bits, cache_bits - 2, 1 << (cache_bits + 1), 1 << (cache_bits + 3)),
         scratch=new_merge_scratch(max(4 * capacity, 4 * CHUNK + 80)),
-        lanes=new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES),
+        lanes=new_merge_lanes(CHUNK, CHUNK_PLACES),
     )
 
 

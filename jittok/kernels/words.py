@@ -1,10 +1,10 @@
 """Pre-tokens to token ids through a bounded cache, a chunk at a time.
 
 Each step is a loop of its own over arrays that stay in the first-level cache: make keys and ask for their cache
-lines, compare keys, resolve what was not found, write ids. A pre-token of at most 15 bytes is a key of 16 bytes (its
-bytes and its length) in an open-addressing table of 32-byte slots; longer ones go to a second table by a 64-bit
-hash, with their bytes kept to compare. A chunk never starts with a table that it could fill by more than half, so a
-probe ends.
+lines, compare keys and take the ids, resolve what was not found, put all ids in order. A pre-token of at most 15
+bytes is a key of 16 bytes (its bytes and its length) in an open-addressing table of 32-byte slots; longer ones go
+to a second table by a 64-bit hash, with their bytes kept to compare. A chunk never starts with a table that it could
+fill by more than half, so a probe ends.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import load64, multiply, prefetch, store_pair, trailing_zeros
-from jittok.kernels.merge import MOST_PLACES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.machine import copy_ids, load64, load_pair, multiply, prefetch, store_pair, trailing_zeros
+from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     ASCII,
     CHUNK,
@@ -31,18 +31,18 @@ from jittok.kernels.split import (
     split_chunk,
 )
 from jittok.memory import zeros
-from jittok.tables import MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
+from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
-#: Places in ``merge_ranked`` of a word that fits a key.
-SHORT_PLACES = 16
-#: New words that do not fit a key, merged together.
-LONG_AT_ONCE = 64
 #: Marks the first or last byte of a codepoint that a token holds a part of, where a codepoint could stand.
 PARTIAL = 1 << 21
 #: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
 BATCH = 128
+#: Tokens ahead of the one that is put into a cache, whose slots are asked for.
+AHEAD = 12
+#: Places after the ids that may be written over.
+EXTRA_ROOM = 16
 #: Words for each pre-token in ``MergeScratch.keys``.
 KEY_WORDS = 4
 #: Words of a slot: two for the key, two for up to four ids and their number.
@@ -60,12 +60,15 @@ ZERO = np.uint64(0)
 ONE = np.uint64(1)
 #: Most bytes that one chunk can add to the arena, or to the kept bytes of long words.
 CHUNK_BYTES = 4 * CHUNK + 256
+#: Most places that ``merge_ranked`` takes for the words of a chunk.
+CHUNK_PLACES = 16 * CHUNK + CHUNK_BYTES
 
 #: Positions in ``WordCache.counters``.
 USED = 0
 ARENA_USED = 1
 LONG_USED = 2
 KEPT_USED = 3
+PRELOADED = 4  # 1 when the tokens that merging makes are in
 
 #: Positions in ``Chunk.state`` (continued from kernels.split).
 WRITTEN = 8  # ids written so far
@@ -97,14 +100,14 @@ class MergeScratch(NamedTuple):
     previous: NDArray[np.int32]  # [capacity]
     following: NDArray[np.int32]  # [capacity]
     heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
-    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; then value, value
-    missed: NDArray[np.int32]  # [CHUNK + 80]
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; missed: value, value
+    ids: NDArray[np.int32]  # [CHUNK_BYTES] the chunk's ids, but for those of missed pre-tokens
+    id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token: where its ids begin in `ids`
+    missed: NDArray[np.int32]  # [CHUNK + 80] pre-tokens that were not found at once
+    new_word: NDArray[np.int32]  # [CHUNK + 80] those of them that must be merged
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
-    new_ids: NDArray[np.int32]  # [CHUNK * SHORT_PLACES]
-    long_first: NDArray[np.int32]  # [LONG_AT_ONCE] the same of new words that do not fit a key
-    long_length: NDArray[np.int32]  # [LONG_AT_ONCE]
-    long_word: NDArray[np.int32]  # [LONG_AT_ONCE] their numbers in the chunk
+    new_ids: NDArray[np.int32]  # [CHUNK_PLACES]
     key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
 
 
@@ -129,13 +132,13 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         following=np.zeros(capacity, np.int32),
         heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
         keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
+        ids=np.zeros(CHUNK_BYTES, np.int32),
+        id_at=np.zeros(CHUNK + 81, np.int32),
         missed=np.zeros(CHUNK + 80, np.int32),
+        new_word=np.zeros(CHUNK + 80, np.int32),
         new_first=np.zeros(CHUNK + 80, np.int32),
         new_length=np.zeros(CHUNK + 80, np.int32),
-        new_ids=np.zeros(CHUNK * SHORT_PLACES, np.int32),
-        long_first=np.zeros(LONG_AT_ONCE, np.int32),
-        long_length=np.zeros(LONG_AT_ONCE, np.int32),
-        long_word=np.zeros(LONG_AT_ONCE, np.int32),
+        new_ids=np.zeros(CHUNK_PLACES, np.int32),
         key_masks=np.array(
             [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
         ).ravel(),
@@ -308,9 +311,16 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
 
 @inlined
 def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
-    """Replace keys by values where either of two slots holds the key; list the others; returns their number so far."""
+    """Take the ids of pre-tokens found in either of two slots; list the others; returns their number so far.
+
+    Others are those further on in the table or not in it, too long for a key, or with more ids than a slot holds.
+    ``id_at[begin]`` says where the ids go. No branch depends on what is found.
+    """
     keys = scratch.keys
+    ids = scratch.ids
+    id_at = scratch.id_at
     missed = scratch.missed
+    written = np.int64(id_at[begin])
     for k in range(begin, end):
         key = np.uint64(k) << np.uint64(2)
         low = keys[key]
@@ -320,11 +330,14 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
         second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
         value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
         value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
-        missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0)
-        keys[key] = low if missing else value_low
-        keys[key + ONE] = high if missing else value_high
+        count = np.int64(value_low >> COUNT_SHIFT)
+        missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0) | (count == IN_ARENA)
+        store_pair(ids, written, value_low & VALUE_MASK)
+        store_pair(ids, written + 2, value_high)
         missed[np.uint64(misses)] = k
         misses += 1 if missing else 0
+        written += 0 if missing else count
+        id_at[np.uint64(k + 1)] = written
     return misses
 
 
@@ -342,21 +355,14 @@ def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> i
 @inlined
 def put_word(
     slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, first: int, n: int
-) -> int:
-    """Store `n` ids from `first` on under a key at a free slot; the arena has room (checked when a chunk begins)."""
-    value_low = ZERO
-    value_high = ZERO
-    if n <= 4:
-        if n > 0:
-            value_low = np.uint64(ids[first])
-        if n > 1:
-            value_low |= np.uint64(ids[first + 1]) << np.uint64(32)
-        if n > 2:
-            value_high = np.uint64(ids[first + 2])
-        if n > 3:
-            value_high |= np.uint64(ids[first + 3]) << np.uint64(32)
-        value_low |= np.uint64(n) << COUNT_SHIFT
-    else:
+) -> np.uint64:
+    """Store `n` ids from `first` on under a key at a free slot; returns the first half of the value.
+
+    The arena has room (checked when a chunk begins). Of four ids, those beyond `n` are stored too, and mean nothing.
+    """
+    value_low = load_pair(ids, first) & VALUE_MASK | np.uint64(n) << COUNT_SHIFT
+    value_high = load_pair(ids, first + 2)
+    if n > 4:
         value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
         value_high = put_arena(arena, counters, ids, first, n)
     slots[at] = low
@@ -364,7 +370,7 @@ def put_word(
     slots[at + 2] = value_low
     slots[at + 3] = value_high
     counters[USED] += 1
-    return 0
+    return value_low
 
 
 @inlined
@@ -427,22 +433,29 @@ def put_long(
     ids: Any,
     first_id: int,
     n: int,
-) -> int:
-    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`."""
+) -> np.uint64:
+    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`.
+
+    Returns their place in the arena.
+    """
     offset = counters[KEPT_USED]
     for i in range(length):
         kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
     counters[KEPT_USED] = offset + length
     long_slots[at] = tag
     long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
-    long_slots[at + 2] = put_arena(arena, counters, ids, first_id, n)
+    place = put_arena(arena, counters, ids, first_id, n)
+    long_slots[at + 2] = place
     counters[LONG_USED] += 1
-    return 0
+    return place
 
 
 @inlined
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
-    """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
+    """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed.
+
+    Their keys become values: ids as in a slot.
+    """
     text = chunk.text
     word = chunk.word
     slots = cache.slots
@@ -452,164 +465,172 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     counters = cache.counters
     keys = scratch.keys
     missed = scratch.missed
+    new_word = scratch.new_word
     new_first = scratch.new_first
     new_length = scratch.new_length
     symbols = scratch.symbols
     ranked = merges.numbers[MERGE_RANKED] == 1
     n_direct = merges.numbers[MERGE_DIRECT]
     n_new = np.int64(0)
-    n_long = np.int64(0)
     for q in range(misses):
         k = np.uint64(missed[np.uint64(q)])
         key = k << np.uint64(2)
         low = keys[key]
         high = keys[key + ONE]
         first = np.int64(word[k])
+        length = np.int64(word[k + ONE]) - first
+        at = np.int64(0)
         if high != 0:
             at = find_slot(slots, keys[key + np.uint64(2)], low, high)
             if slots[at + 1] != 0:
                 keys[key] = slots[at + 2]
                 keys[key + ONE] = slots[at + 3]
-            elif ranked and n_direct > 0 and find_direct(merges, text, first, np.int64(word[k + ONE])) >= 0:
-                symbols[0] = find_direct(merges, text, first, np.int64(word[k + ONE]))
-                put_word(slots, arena, counters, at, low, high, symbols, 0, 1)
-                keys[key] = slots[at + 2]
-                keys[key + ONE] = slots[at + 3]
-            elif ranked:
-                new_first[np.uint64(n_new)] = first
-                new_length[np.uint64(n_new)] = np.int64(word[k + ONE]) - first
-                missed[np.uint64(n_new)] = np.int64(k)
-                n_new += 1
-            else:
-                count = merge_word(merges, text, first, np.int64(word[k + ONE]), scratch)
-                put_word(slots, arena, counters, at, low, high, symbols, 0, count)
-                keys[key] = slots[at + 2]
-                keys[key + ONE] = slots[at + 3]
-            continue
-        length = np.int64(word[k + ONE]) - first
-        tag = hash_word(text, first, length) | ONE
-        at = find_long(text, first, length, tag, long_slots, kept)
-        if long_slots[at] == 0:
-            if ranked and n_direct == 0 and length < MOST_PLACES:
-                if n_long == LONG_AT_ONCE:
-                    keep_long(merges, n_long, chunk, cache, scratch, lanes)
-                    n_long = np.int64(0)
-                scratch.long_first[n_long] = first
-                scratch.long_length[n_long] = length
-                scratch.long_word[n_long] = np.int64(k)
-                n_long += 1
                 continue
-            count = merge_word(merges, text, first, first + length, scratch)
-            put_long(long_slots, kept, arena, counters, at, tag, text, first, length, symbols, 0, count)
-        keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
-        keys[key + ONE] = long_slots[at + 2]
-    if n_long > 0:
-        keep_long(merges, n_long, chunk, cache, scratch, lanes)
-    if n_new > 0:
-        merge_ranked(
-            text,
-            new_first,
-            new_length,
-            n_new,
-            SHORT_PLACES,
-            merges.byte_pair,
-            merges.pair_slots,
-            merges.symbol_token,
-            lanes,
-            scratch.new_ids,
-        )
-        for q in range(n_new):
-            key = np.uint64(missed[np.uint64(q)]) << np.uint64(2)
-            low = keys[key]
-            high = keys[key + ONE]
-            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
-            if slots[at + 1] == 0:
-                count = np.int64(new_length[np.uint64(q)])
-                put_word(slots, arena, counters, at, low, high, scratch.new_ids, q * SHORT_PLACES, count)
-            keys[key] = slots[at + 2]
+            if text[np.uint64(first)] == EDGE_BYTE:
+                keys[key] = put_word(slots, arena, counters, at, low, high, symbols, 0, 0)
+                continue
+        else:
+            low = hash_word(text, first, length) | ONE
+            keys[key] = low
+            at = find_long(text, first, length, low, long_slots, kept)
+            if long_slots[at] != 0:
+                keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+                keys[key + ONE] = long_slots[at + 2]
+                continue
+        token = np.int64(-1)
+        if ranked and n_direct > 0:
+            token = np.int64(find_direct(merges, text, first, first + length))
+        if ranked and token < 0 and length <= MOST_BYTES:
+            new_first[np.uint64(n_new)] = first
+            new_length[np.uint64(n_new)] = length
+            new_word[np.uint64(n_new)] = np.int64(k)
+            n_new += 1
+            continue
+        count = np.int64(1)
+        if token >= 0:
+            symbols[0] = token
+        else:
+            count = np.int64(merge_word(merges, text, first, first + length, scratch))
+        if high != 0:
+            keys[key] = put_word(slots, arena, counters, at, low, high, symbols, 0, count)
             keys[key + ONE] = slots[at + 3]
-    return 0
-
-
-@helper
-def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
-    """Merge and remember the words listed in ``scratch.long_first``."""
-    text = chunk.text
-    long_length = scratch.long_length
+        else:
+            keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+            keys[key + ONE] = put_long(
+                long_slots, kept, arena, counters, at, low, text, first, length, symbols, 0, count
+            )
+    if n_new == 0:
+        return 0
+    new_ids = scratch.new_ids
     merge_ranked(
         text,
-        scratch.long_first,
-        long_length,
-        n,
-        MOST_PLACES,
+        new_first,
+        new_length,
+        n_new,
         merges.byte_pair,
         merges.pair_slots,
         merges.symbol_token,
         lanes,
-        scratch.new_ids,
+        new_ids,
     )
-    long_slots = cache.long_slots
-    for q in range(n):
-        k = np.int64(scratch.long_word[q])
-        first = np.int64(chunk.word[k])
-        length = np.int64(chunk.word[k + 1]) - first
-        tag = hash_word(text, first, length) | ONE
-        at = find_long(text, first, length, tag, long_slots, cache.kept)
-        if long_slots[at] == 0:
-            put_long(
-                long_slots,
-                cache.kept,
-                cache.arena,
-                cache.counters,
-                at,
-                tag,
-                text,
-                first,
-                length,
-                scratch.new_ids,
-                q * MOST_PLACES,
-                np.int64(long_length[q]),
-            )
-        scratch.keys[KEY_WORDS * k] = np.uint64(IN_ARENA) << COUNT_SHIFT
-        scratch.keys[KEY_WORDS * k + 1] = long_slots[at + 2]
+    for q in range(n_new):
+        k = np.uint64(new_word[np.uint64(q)])
+        key = k << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
+        count = np.int64(new_length[np.uint64(q)])
+        base = np.int64(lanes.base[np.uint64(q)])
+        # The same new word may be in a chunk several times.
+        if high != 0:
+            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
+            if slots[at + 1] == 0:
+                put_word(slots, arena, counters, at, low, high, new_ids, base, count)
+            keys[key] = slots[at + 2]
+            keys[key + ONE] = slots[at + 3]
+        else:
+            first = np.int64(word[k])
+            length = np.int64(word[k + ONE]) - first
+            at = find_long(text, first, length, low, long_slots, kept)
+            if long_slots[at] == 0:
+                put_long(long_slots, kept, arena, counters, at, low, text, first, length, new_ids, base, count)
+            keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+            keys[key + ONE] = long_slots[at + 2]
     return 0
 
 
 @inlined
-def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written: int) -> int:
-    """Write the ids of pre-tokens [first, end); returns the new number of ids. Four places past it may be touched."""
+def write_ids(misses: int, chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, written: int) -> int:
+    """Write the ids of all pre-tokens in order, and where pieces end; returns the new number of ids.
+
+    Ids lie ready but for those of the pre-tokens listed. Sixteen at a time are copied, so that EXTRA_ROOM places past
+    the last may be touched.
+    """
     keys = scratch.keys
+    ids = scratch.ids
+    id_at = scratch.id_at
+    missed = scratch.missed
     arena = cache.arena
-    for k in range(first, end):
-        key = np.uint64(k) << np.uint64(2)
-        value_low = keys[key]
-        value_high = keys[key + ONE]
-        count = np.int64(value_low >> COUNT_SHIFT)
-        if count != IN_ARENA:
-            store_pair(out, written, value_low & VALUE_MASK)
-            store_pair(out, written + 2, value_high)
+    taken = np.int64(0)
+    q = np.int64(0)
+    for piece in range(chunk.state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        while True:
+            k = edge
+            if q < misses and missed[np.uint64(q)] < edge:
+                k = np.int64(missed[np.uint64(q)])
+            until = np.int64(id_at[np.uint64(k)])
+            for i in range(0, until - taken, 16):
+                copy_ids(out, written + i, ids, taken + i)
+            written += until - taken
+            taken = until
+            if k == edge:
+                break
+            q += 1
+            value_low = keys[np.uint64(k) << np.uint64(2)]
+            value_high = keys[np.uint64(k) << np.uint64(2) | ONE]
+            count = np.int64(value_low >> COUNT_SHIFT)
+            if count != IN_ARENA:
+                store_pair(out, written, value_low & VALUE_MASK)
+                store_pair(out, written + 2, value_high)
+            else:
+                offset = np.int64(value_high & ARENA_MASK)
+                count = np.int64(value_high >> ARENA_SHIFT)
+                for i in range(0, count, 16):
+                    copy_ids(out, written + i, arena, offset + i)
             written += count
-        else:
-            offset = np.int64(value_high & ARENA_MASK)
-            count = np.int64(value_high >> ARENA_SHIFT)
-            for i in range(count):
-                out[written + i] = arena[offset + i]
-            written += count
+        if q < misses and missed[np.uint64(q)] == edge:
+            q += 1
+        out_end[chunk.piece_segment[piece]] = written
     return written
 
 
 @helper
-def write_word_numbers(first: int, end: int, number: int, scratch: Any, out_word: Any, written: int) -> int:
-    """Write the number of its pre-token for every id of pre-tokens [first, end); returns the next number."""
-    for k in range(first, end):
-        count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
-        if count == IN_ARENA:
-            count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
-        for i in range(count):
-            out_word[written + i] = number
-        written += count
-        number += 1
-    return number
+def write_word_numbers(misses: int, chunk: Any, scratch: Any, out_word: Any, written: int) -> int:
+    """Write the number of its pre-token for every id, as ``write_ids`` writes these from `written` on."""
+    state = chunk.state
+    q = np.int64(0)
+    k = np.int64(0)
+    for piece in range(state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        number = state[WORD_NUMBER]
+        while k < edge:
+            count = np.int64(scratch.id_at[k + 1]) - np.int64(scratch.id_at[k])
+            if q < misses and scratch.missed[q] == k:
+                q += 1
+                count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
+                if count == IN_ARENA:
+                    count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
+            for i in range(count):
+                out_word[written + i] = number
+            written += count
+            number += 1
+            k += 1
+        if q < misses and scratch.missed[q] == edge:
+            q += 1
+        k = edge + 1
+        ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
+        state[WORD_NUMBER] = 0 if ends_segment else number
+    return written
 
 
 @helper
@@ -663,6 +684,24 @@ def empty_cache(cache: Any) -> int:
     return 0
 
 
+@inlined
+def token_key(merges: Any, token: int) -> tuple[np.uint64, np.uint64]:
+    """The key of a token as a pre-token; zero for one that is none."""
+    first = merges.token_indptr[np.uint64(token)]
+    length = np.uint64(merges.token_indptr[np.uint64(token + 1)] - first)
+    if merges.reachable[np.uint64(token)] == 0 or length > np.uint64(KEY_BYTES) or length == ZERO:
+        return ZERO, ZERO
+    # The token bytes go on far enough to be read past a token.
+    low = load64(merges.token_bytes, first)
+    high = load64(merges.token_bytes, first + 8)
+    if length <= np.uint64(8):
+        low &= ~ZERO >> (np.uint64(64) - np.uint64(8) * length)
+        high = ZERO
+    else:
+        high &= ~ZERO >> (np.uint64(128) - np.uint64(8) * length)
+    return low, high | length << COUNT_SHIFT
+
+
 @kernel
 def fill_cache(merges: Any, old: Any, new: Any) -> int:
     """Put the short words of one cache, and the tokens that merging makes, into a new one that is still empty.
@@ -698,24 +737,21 @@ def fill_cache(merges: Any, old: Any, new: Any) -> int:
             )
         slots[at + 3] = value
         counters[USED] += 1
-    if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0:
+    counters[PRELOADED] = old.counters[PRELOADED]
+    if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0 or counters[PRELOADED] == 1:
         return counters[USED]
-    for token in range(merges.reachable.size):
+    counters[PRELOADED] = 1
+    n_tokens = merges.reachable.size
+    for token in range(n_tokens):
         # Room is left for three times as many words: tokens beyond that are found when they come.
         if counters[USED] >= slots.size >> 4:
             break
-        first = merges.token_indptr[token]
-        length = merges.token_indptr[token + 1] - first
-        if merges.reachable[token] == 0 or length > KEY_BYTES:
-            continue
-        low = ZERO
-        high = np.uint64(length) << COUNT_SHIFT
-        for i in range(length):
-            byte = np.uint64(merges.token_bytes[first + i])
-            if i < 8:
-                low |= byte << np.uint64(8 * i)
-            else:
-                high |= byte << np.uint64(8 * (i - 8))
+        if token + AHEAD < n_tokens:
+            low, high = token_key(merges, token + AHEAD)
+            prefetch(slots, np.int64(key_slot(low, high, mask) << np.uint64(2)))
+        low, high = token_key(merges, token)
+        if high == 0 or merges.token_bytes[merges.token_indptr[token]] == EDGE_BYTE:
+            continue  # the byte of an edge, as a pre-token, is an edge, which has no ids
         at = find_slot(slots, key_slot(low, high, mask), low, high)
         if slots[at + 1] == 0:
             slots[at] = low
@@ -756,7 +792,7 @@ def encode_segments(
     chunk, cache, scratch, lanes
         One worker's arrays.
     out : int32
-        At least 4 places more than the segments have bytes.
+        At least EXTRA_ROOM places more than the segments have bytes.
     out_end : int64[n]
         Ids written by the end of each segment.
     out_word : int32
@@ -818,6 +854,7 @@ def encode_segments(
         misses = np.int64(0)
         begin = np.int64(0)
         ready = np.int64(0)
+        scratch.id_at[0] = 0
         while ready < words:
             end = min(begin + BATCH, words)
             make_keys(chunk, scratch, cache.slots, begin, end)
@@ -826,15 +863,8 @@ def encode_segments(
             begin = end
         if misses > 0:
             resolve_misses(merges, misses, chunk, cache, scratch, lanes)
-        word_first = np.int64(0)
-        for piece in range(state[PIECES]):
-            word_end = np.int64(chunk.piece_end_word[piece])
-            if out_word.size > 0:
-                number = write_word_numbers(word_first, word_end, state[WORD_NUMBER], scratch, out_word, written)
-                ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
-                state[WORD_NUMBER] = 0 if ends_segment else number
-            written = write_ids(word_first, word_end, cache, scratch, out, written)
-            word_first = word_end + 1
-            out_end[chunk.piece_segment[piece]] = written
+        if out_word.size > 0:
+            write_word_numbers(misses, chunk, scratch, out_word, written)
+        written = write_ids(misses, chunk, cache, scratch, out, out_end, written)
     state[WRITTEN] = written
     return DONE

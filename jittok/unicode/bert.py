@@ -60,8 +60,7 @@ def punctuation() -> Intervals:
 
 def membership(members: Intervals) -> NDArray[np.bool_]:
     """Whether each codepoint is in a set, bool[0x110000]."""
-    changes = np.zeros(0x110001, np.int8)
-    changes[members[::2]] = 1
-    changes[members[1::2]] = -1
-    inside: NDArray[np.bool_] = np.cumsum(changes[:-1], dtype=np.int8).astype(np.bool_)
+    inside = np.zeros(0x110000, np.bool_)
+    for begin, end in members.reshape(-1, 2).tolist():
+        inside[begin:end] = True
     return inside
