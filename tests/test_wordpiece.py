@@ -17,7 +17,8 @@ from jittok.build.validate import check_wordpiece
 from jittok.build.wordpiece_tables import Node, build_wordpiece_tables, list_nodes
 from jittok.decoding import word_piece
 from jittok.errors import ArgumentError, FormatError
-from jittok.kernels.wordpiece import NO_ROOM, lin_max_match, max_match, wordpiece_end_to_end
+from jittok.kernels.wordpiece import NO_ROOM, lin_max_match, max_match, wordpiece_end_to_end, wordpiece_word
+from jittok.kernels.words import new_merge_scratch
 from jittok.spec import DecodeWordPiece
 from jittok.unicode import bert, classes, intervals
 from tests.reference import isolated_words, word_pieces
@@ -246,6 +247,18 @@ def test_white_space_before_a_word():
     tables, _ = build(["ab", "##c"], space=space)
     for encoder in WORD_ENCODERS:
         assert ids_of(encoder, tables, [" ab"]) == [[(UNKNOWN, 3)]]
+
+
+def test_word_for_the_batch_engine():
+    """What the batch kernel calls: ids and lengths are left in the scratch arrays."""
+    space = classes.binary_property("whitespace")
+    tables, _ = build(["ab", "##c", "##"], space=space, skip_space=True)
+    scratch = new_merge_scratch()
+    for word, expected in ((" abcc", [0, 1, 1]), ("x", [UNKNOWN]), ("\u2003", []), ("", []), ("\t##", [2])):
+        data = np.frombuffer(b"#" + word.encode() + b"#", np.uint8)
+        n = wordpiece_word(tables, data, 1, data.size - 1, scratch)
+        assert scratch.symbols[:n].tolist() == expected
+        assert scratch.lengths[:n].sum() == (len(word.encode()) if expected else 0)
 
 
 def test_a_long_word_takes_linear_time():
