@@ -25,7 +25,7 @@ from jittok.tables import MERGE_BYTE_FALLBACK, MERGE_RANKED, MERGE_UNKNOWN, MISS
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from jittok.rewriting import Rewriter
+    from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -39,6 +39,8 @@ MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
+#: Bytes after text, so that kernels may load whole words at its end.
+PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
 PRELOADED_TOKENS = 1 << 16
 #: Texts shorter than this are encoded on one thread.
@@ -354,6 +356,9 @@ class Engine:
             out_indptr = np.zeros(n_documents + 1, np.int64)
             out_indptr[1:] = part_end
             return EncodedTexts(ids, out_indptr), buffer is not None
+        if indptr[0] > 0:
+            # Positions from here on count from the beginning of the chunk.
+            data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
         aligned = spans or self._needs_sources
         parts = Parts(
             data,
@@ -435,9 +440,19 @@ class Engine:
             at_start = parts.start[changed] == indptr[parts.document[changed]]
         else:
             at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
+        # Where alignment leads through an earlier rewriting, "as it was" is not enough.
         done = rewriter.apply(
-            parts.data, parts.start[changed], parts.end[changed], alignment=spans, at_start=at_start
+            parts.data,
+            parts.start[changed],
+            parts.end[changed],
+            alignment=spans,
+            at_start=at_start,
+            may_stay=parts.codepoints is None,
         )
+        if done.stays:
+            return parts._replace(data=_overwritten(parts, parts.start[changed], done))
+        if changed.size == len(parts.token) and not spans:
+            return parts._replace(data=done.data, start=done.starts, end=done.ends)
         used = int(parts.end.max(initial=0))
         base = int(parts.start.min(initial=0))
         new = np.concatenate([parts.data[base:used], done.data])
@@ -800,6 +815,22 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
         end=np.concatenate([out_end[:n], parts.end[tokens]])[order],
         token=np.concatenate([np.full(n, -1, np.int32), parts.token[tokens]])[order],
     )
+
+
+def _overwritten(parts: Parts, starts: NDArray[np.int64], done: Rewritten) -> NDArray[np.uint8]:
+    """The bytes of parts with rewritten segments, which are as long as before, in the places from `starts` on."""
+    used, size, first = int(parts.end.max()), int(done.ends[-1]), int(starts[0])
+    if first == 0 and size == used:
+        return done.data
+    new = np.zeros(used + PADDING, np.uint8)
+    if int(starts[-1]) - first == int(done.starts[-1]):  # nothing lies between them
+        new[:first] = parts.data[:first]
+        new[first : first + size] = done.data[:size]
+        new[first + size : used] = parts.data[first + size : used]
+        return new
+    new[:used] = parts.data[:used]
+    new[np.arange(size) + np.repeat(starts - done.starts, done.ends - done.starts)] = done.data[:size]
+    return new
 
 
 def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
