@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,6 +39,8 @@ SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
+
+_NOTHING = np.empty(0, np.int32)
 
 
 class Parts(NamedTuple):
@@ -102,31 +105,84 @@ class Source(NamedTuple):
         return Source(len(texts), int(lengths[-1]), _chunks(lengths), make)
 
 
-class IdBuffer:
-    """Ids of chunks one after another; grows, so that what is in it need not be copied at the end."""
+class Output:
+    """Ids of chunks one after another, and their spans and pre-token numbers where wanted.
 
-    def __init__(self, estimate: int) -> None:
-        self.ids = np.empty(estimate, np.int32)
+    It grows, so that kernels write where the results stay; memory that nothing was written to costs nothing.
+
+    Parameters
+    ----------
+    expected
+        Ids that there will be, about; 0 where one chunk is all.
+    spans, words
+        What is wanted besides ids.
+
+    Attributes
+    ----------
+    share
+        Which part of all text the chunks done make, with the one at hand.
+    """
+
+    __slots__ = ("expected", "ids", "share", "spans", "used", "words")
+
+    def __init__(self, expected: int, spans: bool, words: bool) -> None:
         self.used = 0
+        self.expected = expected
+        self.share = 1.0
+        self.ids = np.empty(0, np.int32)
+        self.spans = np.empty((0, 2), np.int64) if spans else None
+        self.words = np.empty(0, np.int32) if words else None
 
-    def reserve(self, n: int) -> NDArray[np.int32]:
-        """The array, with room for at least `n` ids after those in use."""
-        if self.used + n > len(self.ids):
-            larger = np.empty(max(self.used + n, len(self.ids) * 3 // 2), np.int32)
-            larger[: self.used] = self.ids[: self.used]
-            self.ids = larger
-        return self.ids
+    def reserve(self, n: int) -> None:
+        """Make room for at least `n` ids after those in use, and their pre-token numbers."""
+        if self.used + n <= len(self.ids):
+            return
+        size = self._expected() + n
+        self.ids = _larger(self.ids, self.used, size)
+        if self.words is not None:
+            self.words = _larger(self.words, self.used, size)
 
-    def add(self, ids: NDArray[np.int32]) -> None:
-        """Append ids."""
-        self.reserve(len(ids))[self.used : self.used + len(ids)] = ids
-        self.used += len(ids)
+    def new_spans(self, first: int) -> NDArray[np.int64]:
+        """The spans of the ids from `first` on, yet to be written."""
+        assert self.spans is not None
+        if self.used > len(self.spans):
+            self.spans = _larger(self.spans, first, self._expected())
+        return self.spans[first : self.used]
+
+    def _expected(self) -> int:
+        """How many ids there will be, as far as can be told."""
+        if self.used == 0 or self.share >= 1:
+            return max(self.expected, self.used)
+        # Growing by a part of what is there keeps the cost linear whatever the share says.
+        return max(int(self.used / self.share * 1.05), self.used * 5 // 4)
+
+    def add(
+        self, ids: NDArray[np.int32], spans: NDArray[np.int64] | None, words: NDArray[np.int32] | None
+    ) -> None:
+        """Append ids, and what else is wanted."""
+        first, n = self.used, len(ids)
+        self.reserve(n)
+        self.used += n
+        self.ids[first : self.used] = ids
+        if spans is not None:
+            self.new_spans(first)[:] = spans
+        if words is not None and self.words is not None:
+            self.words[first : self.used] = words
+
+    def add_all(self, other: Output) -> None:
+        """Append all that another one holds."""
+        n = other.used
+        self.add(
+            other.ids[:n],
+            None if other.spans is None else other.spans[:n],
+            None if other.words is None else other.words[:n],
+        )
 
 
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
-    __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "out", "scratch")
+    __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "scratch")
 
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
@@ -137,7 +193,6 @@ class Worker:
         self.scratch = new_merge_scratch()
         self.lanes = new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
-        self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
 
 
@@ -157,9 +212,11 @@ class Engine:
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
         self._special = {token.content for token in plan.added_tokens if token.special}
         unknown = int(plan.merges.numbers[MERGE_UNKNOWN])
-        ranked = bool(plan.merges.numbers[MERGE_RANKED])
+        self._is_ranked = bool(plan.merges.numbers[MERGE_RANKED])
         #: Id that stands for an unknown token which the vocabulary lacks; -1: none.
         self._missing_unknown = unknown if unknown >= 0 and plan.merges.reachable[unknown] == MISSING_UNKNOWN else -1
+        #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
+        self._is_direct = not plan.stages and self._missing_unknown < 0
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = any(
             isinstance(step, Metaspace) and step.prepend_scheme == "first"
@@ -169,7 +226,7 @@ class Engine:
         )
         #: Whether characters that the vocabulary lacks leave no token behind.
         fallback = bool(plan.merges.numbers[MERGE_BYTE_FALLBACK]) and bool((plan.merges.fallback_symbol >= 0).all())
-        self._drops = not ranked and unknown < 0 and not fallback
+        self._drops = not self._is_ranked and unknown < 0 and not fallback
 
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
@@ -222,39 +279,47 @@ class Engine:
     ) -> EncodedTexts:  # fmt: skip
         """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
-
-        # Most text has a token for every three bytes or more.
-        buffer = IdBuffer(source.size // 3 + 64)
-        indptr = np.zeros(source.n_documents + 1, np.int64)
-        span_parts, word_parts = [], []
-
-        def run(i: int) -> tuple[EncodedTexts, bool]:
-            data, rows, first_document = source.chunk(i)
-            # One thread alone writes the ids of plain text where they are to stay.
-            return self._encode_chunk(
-                data, rows, first_document, enabled, spans, words, buffer if n_threads == 1 else None
-            )
-
         n_threads = self._n_threads(source, threads)
-        document = 0
-        for result, is_in_place in self._results(source, run, n_threads):
-            before = buffer.used
-            if is_in_place:
-                buffer.used += len(result.ids)
-            else:
-                buffer.add(result.ids)
-            n = len(result.indptr) - 1
-            np.add(result.indptr[1:], before, out=indptr[document + 1 : document + n + 1])
-            document += n
-            if spans:
-                span_parts.append(result.spans)
-            if words:
-                word_parts.append(result.word_ids)
+        # Most text has a token for every two characters or more; a single chunk tells itself.
+        expected = 0 if source.n_chunks == 1 else source.size // 2
+        output = Output(expected, spans, words)
+        indptr = np.zeros(source.n_documents + 1, np.int64)
+        if n_threads == 1:
+            # Everything is written where it is to stay.
+            document = 0
+            for i in range(source.n_chunks):
+                data, rows, first_document = source.chunk(i)
+                document += len(rows) - 1
+                ends = indptr[first_document + 1 : document + 1]
+                output.share = (i + 1) / source.n_chunks
+                self._encode_chunk(data, rows, first_document, enabled, output, ends)
+        else:
+            spare: deque[Output] = deque()
+
+            def run(i: int) -> tuple[Output, NDArray[np.int64]]:
+                data, rows, first_document = source.chunk(i)
+                try:
+                    result = spare.pop()
+                except IndexError:
+                    result = Output(0, spans, words)
+                result.used = 0
+                ends = np.empty(len(rows) - 1, np.int64)
+                self._encode_chunk(data, rows, first_document, enabled, result, ends)
+                return result, ends
+
+            document = 1
+            results = self._run_parallel(run, source.n_chunks, n_threads)
+            for done, (result, ends) in enumerate(results, 1):
+                np.add(ends, output.used, out=indptr[document : document + len(ends)])
+                document += len(ends)
+                output.share = done / source.n_chunks
+                output.add_all(result)
+                spare.append(result)
         return EncodedTexts(
-            _frozen(buffer.ids[: buffer.used]),
+            _frozen(output.ids[: output.used]),
             _frozen(indptr),
-            _frozen(_concatenated(span_parts)) if spans else None,
-            _frozen(_concatenated(word_parts)) if words else None,
+            None if output.spans is None else _frozen(output.spans[: output.used]),
+            None if output.words is None else _frozen(output.words[: output.used]),
         )
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
@@ -262,12 +327,6 @@ class Engine:
         n = min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
         self._text_size = max(self._text_size, source.size // n)
         return n
-
-    def _results(self, source: Source, run: Callable[[int], T], n_threads: int) -> Iterator[T]:
-        """The results of all chunks, in order."""
-        if n_threads <= 1:
-            return map(run, range(source.n_chunks))
-        return self._run_parallel(run, source.n_chunks, n_threads)
 
     def count(
         self,
@@ -285,14 +344,25 @@ class Engine:
     ) -> NDArray[np.int64]:
         """As :meth:`count`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
+        counts = np.empty(source.n_documents, np.int64)
+        spare: deque[Output] = deque()
 
-        def run(i: int) -> NDArray[np.int64]:
-            data, indptr, first_document = source.chunk(i)
-            result, _ = self._encode_chunk(data, indptr, first_document, enabled, False, False, None, keep=False)
-            return np.diff(result.indptr)
+        def run(i: int) -> None:
+            data, rows, first_document = source.chunk(i)
+            try:
+                result = spare.pop()
+            except IndexError:
+                result = Output(0, False, False)
+            result.used = 0
+            ends = counts[first_document : first_document + len(rows) - 1]
+            self._encode_chunk(data, rows, first_document, enabled, result, ends)
+            ends[1:] = np.diff(ends)
+            spare.append(result)
 
         n_threads = self._n_threads(source, threads)
-        return np.concatenate([np.zeros(0, np.int64), *self._results(source, run, n_threads)])
+        chunks = range(source.n_chunks)
+        deque(map(run, chunks) if n_threads == 1 else self._run_parallel(run, len(chunks), n_threads), maxlen=0)
+        return counts
 
     def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> Iterator[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
@@ -332,20 +402,23 @@ class Engine:
         indptr: NDArray[np.int64],
         first_document: int,
         enabled: NDArray[np.bool_] | None,
-        spans: bool,
-        words: bool,
-        buffer: IdBuffer | None,
-        keep: bool = True,
-    ) -> tuple[EncodedTexts, bool]:
-        """Ids of the documents of one chunk, and whether they lie in `buffer` already (after what is used of it)."""
+        output: Output,
+        ends: NDArray[np.int64],
+    ) -> None:
+        """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
         plan = self.plan
         n_documents = len(indptr) - 1
-        if not (spans or words or plan.stages or self._missing_unknown >= 0) and self._is_plain(data, indptr, enabled):
+        spans, words = output.spans is not None, output.words is not None
+        if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
-            ids, part_end, _, _ = self._run_kernel(data, start, end, False, False, buffer, keep)
-            out_indptr = np.zeros(n_documents + 1, np.int64)
-            out_indptr[1:] = part_end
-            return EncodedTexts(ids, out_indptr), buffer is not None
+            n_bytes = int(indptr[-1] - indptr[0])
+            output.reserve(n_bytes + 8)
+            first = output.used
+            word = _NOTHING if output.words is None else output.words
+            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, first, ends, word)
+            if output.spans is not None:
+                self._find_spans(data, start, start, ends, output, first)
+            return
         aligned = spans or self._needs_sources
         parts = Parts(
             data,
@@ -364,7 +437,9 @@ class Engine:
                 parts = _cut(parts, stage)
             else:
                 parts = self._rewrite(parts, stage, indptr, aligned)
-        return self._merge(parts, indptr, first_document, spans, words), False
+        result = self._merge(parts, indptr, first_document, spans, words)
+        np.add(result.indptr[1:], output.used, out=ends)
+        output.add(result.ids, result.spans, result.word_ids)
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
@@ -510,9 +585,15 @@ class Engine:
         has_tokens = bool((parts.token >= 0).any())
         text = np.flatnonzero(parts.token < 0) if has_tokens else np.arange(len(parts.token))
         start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
-        by_length = spans and not plan.merges.numbers[MERGE_RANKED]
+        by_length = spans and not self._is_ranked
         located = self._drops and (spans or words)
-        ids, part_end, word, length = self._run_kernel(parts.data, start, end, words or located, by_length)
+        n_bytes = int((end - start).sum())
+        ids = np.empty(n_bytes + 8, np.int32)
+        word = np.empty(n_bytes + 8, np.int32) if words or located else _NOTHING
+        length = np.empty(n_bytes + 8, np.int32) if by_length else _NOTHING
+        part_end = np.zeros(len(start), np.int64)
+        n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, word, length)
+        ids, word, length = ids[:n], word[:n], length[:n]
         if self._missing_unknown >= 0:
             self._refuse_unknown(parts, text, ids, part_end, first_document)
         counts = np.diff(part_end, prepend=0)
@@ -588,35 +669,29 @@ class Engine:
         data: NDArray[np.uint8],
         start: NDArray[np.int64],
         end: NDArray[np.int64],
-        words: bool,
-        lengths: bool,
-        buffer: IdBuffer | None = None,
-        keep: bool = True,
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        n_bytes: int,
+        out: NDArray[np.int32],
+        first: int,
+        part_end: NDArray[np.int64],
+        word: NDArray[np.int32] = _NOTHING,
+        length: NDArray[np.int32] = _NOTHING,
+    ) -> int:
+        """Ids of parts, `n_bytes` in all, written to `out` from `first` on; returns where they end there.
+
+        `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says.
+        """
         from jittok.kernels.split import POSITION, SEGMENT
         from jittok.kernels.words import MORE_CACHE, MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
 
-        plan = self.plan
-        n_bytes = int((end - start).sum())
-        nothing = np.empty(0, np.int32)
-        word = np.empty(n_bytes + 8, np.int32) if words else nothing
-        length = np.empty(n_bytes + 8, np.int32) if lengths else nothing
-        part_end = np.zeros(len(start), np.int64)
         if not len(start):
-            return nothing, part_end, word[:0], length[:0]
+            return first
+        plan = self.plan
         worker = self._acquire(n_bytes)
-        if buffer is not None:
-            out, offset = buffer.reserve(n_bytes + 8), buffer.used
-        else:
-            # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
-            if len(worker.out) < n_bytes + 8:
-                worker.out = np.empty(max(n_bytes + 8, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
-            out, offset = worker.out, 0
         state = worker.chunk.state
         state[:] = 0
         state[SEGMENT] = 0
         state[POSITION] = start[0]
-        state[WRITTEN] = offset
+        state[WRITTEN] = first
         data = _frozen(data)
         while True:
             status = encode_segments(
@@ -642,18 +717,32 @@ class Engine:
             else:
                 break
         n = int(state[WRITTEN])
-        ids = out[offset:n]
-        if offset:
-            part_end -= offset
-        if buffer is None:
-            ids = ids.copy() if keep else ids[:0]
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
             worker.scratch = new_merge_scratch()
-        if len(worker.out) > 4 * CHUNK_BYTES:
-            worker.out = np.empty(0, np.int32)
         self._workers.append(worker)
-        return ids, part_end, word[: n - offset], length[: n - offset]
+        return n
+
+    def _find_spans(
+        self,
+        data: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        origin: NDArray[np.int64],
+        part_end: NDArray[np.int64],
+        output: Output,
+        first: int,
+    ) -> None:
+        """Spans of the ids of `output` from `first` on, which are those of parts of text as it was given."""
+        from jittok.kernels.spans import find_spans
+
+        ids, spans = output.ids[first : output.used], output.new_spans(first)
+        find_spans(_frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, spans)
+
+    @cached_property
+    def _token_lengths(self) -> NDArray[np.integer[Any]]:
+        """Bytes of each token, in as little memory as may be: read for each id of a text."""
+        lengths = np.diff(self.plan.merges.token_indptr)
+        return lengths.astype(np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int32)
 
     def _text_spans(
         self,
@@ -670,9 +759,8 @@ class Engine:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
         from jittok.kernels.spans import find_spans
 
-        merges = self.plan.merges
-        by_token = bool(merges.numbers[MERGE_RANKED])
-        lengths = _token_lengths(merges.token_indptr) if by_token else length
+        by_token = self._is_ranked
+        lengths = self._token_lengths if by_token else length
         spans = np.empty((len(ids), 2), np.int64)
         if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])
@@ -695,10 +783,6 @@ class Engine:
         spans[:, 0] = sources.start[first]
         spans[:, 1] = sources.end[last]
         return spans
-
-
-def _token_lengths(token_indptr: NDArray[np.int64]) -> NDArray[np.int32]:
-    return np.diff(token_indptr).astype(np.int32)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -735,8 +819,11 @@ def _chunks(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).astype(np.int64)
 
 
-def _concatenated(parts: list[Any]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+    """A new array of that size, which begins with what is used of another one."""
+    new = np.empty((size, *array.shape[1:]), array.dtype)
+    new[:used] = array[:used]
+    return new
 
 
 def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64]) -> Parts:
