@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -97,12 +97,13 @@ class Source(NamedTuple):
 
     @staticmethod
     def of_strings(
-        texts: Sequence[str], make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]
+        lengths: NDArray[np.int64], make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]
     ) -> Source:
-        """Strings, of which `make` gives the UTF-8 form: so much of it is held at a time as there are threads."""
-        lengths = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=lengths[1:])
-        return Source(len(texts), int(lengths[-1]), _chunks(lengths), make)
+        """Strings, of which `make` gives the UTF-8 form: so much of it is held at a time as there are threads.
+
+        `lengths` are the characters before each string, and in all.
+        """
+        return Source(len(lengths) - 1, int(lengths[-1]), _chunks(lengths), make)
 
 
 class Output:
