@@ -392,19 +392,19 @@ class PostProcessor:
         """
         truncation = truncation or Truncation()
         template = self.template(second is not None, add_special_tokens)
-        ranges, documents = self._ranges(first, second, template, truncation, overflowing)
         is_cut = truncation.max_length is not None
         plain = len(template.kinds) == 1 and template.types[0] == 0
         if second is None and plain and not is_cut:
             done, found = self._trimmed(first, lambda row: _batch_slice(texts, first, row))
             return Batch(
                 done.ids, done.indptr, done.spans, done.word_ids,
-                document_ids=documents if overflowing else None,
+                document_ids=np.arange(len(first.indptr) - 1) if overflowing else None,
                 vocabulary=self.vocabulary, texts=texts, matched=found, pad_id=pad_id,
             )  # fmt: skip
 
         from .kernels.post_processing import fill_template
 
+        ranges, documents = self._ranges(first, second, template, truncation, overflowing)
         both = first if second is None else _both(first, second)
         spans = np.zeros((0, 2), dtype=np.int64) if both.spans is None else both.spans
         words = np.zeros(0, dtype=np.int32) if both.word_ids is None else both.word_ids
