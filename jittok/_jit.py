@@ -291,11 +291,58 @@ class Kernel(Helper):
         return f"{module}.{self.py_func.__name__}-{_digest(key)}.code", key
 
 
+_mask_code_addresses: dict[str, int] = {}
+
+
+def mask_code(split: Any, may_compile: bool) -> int:
+    """Address of the machine code of a split's mask program; 0 where there is none.
+
+    Parameters
+    ----------
+    split : SplitTables
+    may_compile
+        Compile it, in a tenth of a second or more, if it is not in the cache.
+    """
+    environment = None if JIT_DISABLED else code_environment()
+    if environment is None:
+        return 0
+    tables = (split.program, split.entry_class, split.numbers)
+    key = "\n".join(
+        ("mask program", source_stamp(), environment[1], *(_digest_of(table.tobytes()) for table in tables))
+    )
+    if key in _mask_code_addresses:
+        return _mask_code_addresses[key]
+    from jittok import _native
+
+    name = f"mask_program-{_digest(key)}.code"
+    with _lock:
+        try:
+            code = _read_code(name, key)
+            if code is None:
+                if not may_compile:
+                    return 0
+                from jittok._mask_code import compile_mask_program
+
+                code = compile_mask_program(split, environment[1])
+                _write_code(name, key, code)
+            address = _native.address(_native.load(code))
+        except Exception:  # whatever fails here, the kernels run the program a step at a time
+            if _is_set("JITTOK_DEBUG"):
+                raise
+            address = 0
+        _mask_code_addresses[key] = address
+    return address
+
+
 # ------------------------------------------------------------------------------------------------------- the cache
 
 
+def _digest_of(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
 def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    return _digest_of(text.encode())
 
 
 @cache
@@ -317,7 +364,8 @@ def source_stamp() -> str:
     """Hash of all sources that compiled kernels come from."""
     digest = hashlib.blake2b(digest_size=12)
     package = Path(__file__).parent
-    own = [package / name for name in ("_jit.py", "_native.py", "_compiler.py", "_background.py", "tables.py")]
+    names = ("_jit", "_native", "_compiler", "_linker", "_mask_code", "_background", "tables")
+    own = [package / f"{name}.py" for name in names]
     try:
         for path in [*own, *sorted((package / "kernels").glob("*.py"))]:
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

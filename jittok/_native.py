@@ -194,6 +194,11 @@ def load(code: Code) -> Any:
     return _FUNCTION(base + code.entry)
 
 
+def address(function: Any) -> int:
+    """Where the code of a loaded function is; 0 for None."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0 if function is not None else 0
+
+
 # ------------------------------------------------------------------------------------------------------ signatures
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jittok import _jit
 from jittok.text import SLACK
 
-#: Bytes that the array over all memory leaves out at its beginning: nothing can be there.
+#: Bytes that the array over all memory leaves out at its beginning: nothing can be there. A multiple of pages.
 _FIRST = 1 << 12
 _MEMORY_BITS = 47
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._jit import mask_code
 from jittok.build.plan import AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
@@ -34,6 +35,8 @@ SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 CHUNK_BYTES = 1 << 20
 #: A worker that has seen less text than this keeps a small cache, which costs nothing to make.
 SMALL_TEXT = 1 << 18
+#: Text for which it pays to compile the split's mask program.
+MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
@@ -206,6 +209,9 @@ class Engine:
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._merges = plan.merges
+        #: Address of the machine code that splits, 0 without; and whether it is settled that there is none.
+        self._mask_code: int | None = None
+        self._compiled_mask_code = False
         #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
         self._text_size = 0
         #: A large cache begins with room for the vocabulary three times.
@@ -407,13 +413,15 @@ class Engine:
         ends: NDArray[np.int64],
     ) -> None:
         """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
+        from jittok.kernels.words import EXTRA_ROOM
+
         plan = self.plan
         n_documents = len(indptr) - 1
         spans, words = output.spans is not None, output.words is not None
         if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
             n_bytes = int(indptr[-1] - indptr[0])
-            output.reserve(n_bytes + 8)
+            output.reserve(n_bytes + EXTRA_ROOM)
             first = output.used
             word = _NOTHING if output.words is None else output.words
             output.used = self._run_kernel(data, start, end, n_bytes, output.ids, first, ends, word)
@@ -547,6 +555,11 @@ class Engine:
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
             self._enlarge(worker)
+        may_compile = worker.bytes_seen >= MUCH_TEXT
+        if self._mask_code is None or (self._mask_code == 0 and may_compile and not self._compiled_mask_code):
+            self._mask_code = mask_code(self.plan.last_split, may_compile)
+            self._compiled_mask_code = may_compile
+        worker.chunk.code[0] = self._mask_code
         return worker
 
     def _enlarge(self, worker: Worker) -> None:
@@ -582,6 +595,8 @@ class Engine:
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
     ) -> EncodedTexts:
         """Cut text parts for the last time, merge, and put added tokens between."""
+        from jittok.kernels.words import EXTRA_ROOM
+
         plan = self.plan
         has_tokens = bool((parts.token >= 0).any())
         text = np.flatnonzero(parts.token < 0) if has_tokens else np.arange(len(parts.token))
@@ -589,9 +604,9 @@ class Engine:
         by_length = spans and not self._is_ranked
         located = self._drops and (spans or words)
         n_bytes = int((end - start).sum())
-        ids = np.empty(n_bytes + 8, np.int32)
-        word = np.empty(n_bytes + 8, np.int32) if words or located else _NOTHING
-        length = np.empty(n_bytes + 8, np.int32) if by_length else _NOTHING
+        ids = np.empty(n_bytes + EXTRA_ROOM, np.int32)
+        word = np.empty(n_bytes + EXTRA_ROOM, np.int32) if words or located else _NOTHING
+        length = np.empty(n_bytes + EXTRA_ROOM, np.int32) if by_length else _NOTHING
         part_end = np.zeros(len(start), np.int64)
         n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, word, length)
         ids, word, length = ids[:n], word[:n], length[:n]

@@ -63,8 +63,7 @@ class SplitTables(NamedTuple):
     page_of: NDArray[np.uint16]  # see CodepointClasses
     class_of: NDArray[np.uint8]
     transitions: NDArray[np.uint32]  # see SplitAutomaton
-    byte_class: NDArray[np.uint8]  # [256] class of an ASCII byte; the end class for the byte 0xFF
-    ranges: NDArray[np.uint8]  # [3 * ranges] rows (class, first byte, number of bytes), by class: ASCII of each class
+    entry_class: NDArray[np.uint8]  # [256] class of an entry of a chunk: ASCII, 0x80 | class for others, EDGE_BYTE
     program: NDArray[np.int32]  # [4 * operations] rows (MASK_* operation, result, operand, operand): numbers of masks
     numbers: NDArray[np.int64]  # see START and the others below
 
@@ -75,8 +74,7 @@ END_CLASS = 1  # the class of the end of a text; masks 0 to END_CLASS are those 
 DECIDED = 2  # mask of the boundaries
 UNDECIDED = 3  # mask of the places where the automaton must be run
 N_MASKS = 4
-OTHERS = 5  # the class that has no ranges, but all ASCII that is in no other class
-SPLIT_NUMBERS = 6
+SPLIT_NUMBERS = 5
 
 #: Operations of a mask program. Bit i of the result:
 MASK_OR = 0
@@ -84,6 +82,13 @@ MASK_AND = 1
 MASK_NOT = 2
 MASK_BACK = 3  # bit i - k of the operand, k the second operand, from 1 to 3
 MASK_AHEAD = 4  # bit i + 1 of the operand
+
+
+#: A mask's first word, and the words from one mask to the next: 32 with bits and 8 of nothing, for shifts to read.
+MASK_BASE = 8
+MASK_STRIDE = 40
+#: The byte that stands for the end of a text among its bytes: no UTF-8 has it.
+EDGE_BYTE = 0xFF
 
 
 class MergeTables(NamedTuple):

@@ -591,7 +591,7 @@ def emitted(text: str) -> bytes:
 
 @needs_code_files
 def test_linked_code_calls_c_functions():
-    from jittok._compiler import link
+    from jittok._linker import link
 
     obj = emitted(
         "declare ptr @memset(ptr, i32, i64)\n"
@@ -620,7 +620,7 @@ def test_linked_code_calls_c_functions():
     ids=["calls puts", "has a variable", "uses a variable", "has no entry"],
 )
 def test_what_cannot_be_linked_is_refused(text):
-    from jittok._compiler import CannotCompile, link
+    from jittok._linker import CannotCompile, link
 
     with pytest.raises(CannotCompile):
         link(emitted(text), "entry")
@@ -628,7 +628,7 @@ def test_what_cannot_be_linked_is_refused(text):
 
 @needs_jit
 def test_no_object_at_all_is_refused():
-    from jittok._compiler import CannotCompile, link
+    from jittok._linker import CannotCompile, link
 
     with pytest.raises(CannotCompile):
         link(b"MZ" + bytes(100), "entry")

@@ -46,11 +46,11 @@ def test_bytes_are_those_of_encode(texts):
 
 @compiled_only
 def test_plain_python_reads_the_same():
-    texts = ["".join(random.Random(i).choices(ALPHABETS[i % 4], k=i)) for i in range(40)]
+    texts = ["".join(random.Random(i).choices(ALPHABETS[i % 4], k=3 * i)) for i in range(60)]
     strings = read(texts)
     lengths, sizes, indptr = (np.zeros(len(texts) + 1, np.int64) for _ in range(3))
     assert kernels.measure_strings.py_func(*_strings._access(), strings.addresses, lengths, sizes) == len(texts)
-    data = np.zeros(sizes[-1] + 4, np.uint8)
+    data = np.zeros(sizes[-1] + _strings.SLACK, np.uint8)
     assert kernels.copy_strings.py_func(*_strings._access(), strings.addresses, data, indptr) == len(texts)
     np.testing.assert_array_equal(lengths, strings.lengths)
     np.testing.assert_array_equal(sizes, strings.sizes)

@@ -42,7 +42,7 @@ from jittok.unicode.intervals import END, Intervals
 #: Limits on the size of what is built; the largest pattern known in use needs 270 instructions and 120 states.
 MAX_INSTRUCTIONS = 20_000
 MAX_STATES = 4096
-MAX_CLASSES = 254
+MAX_CLASSES = 126
 MAX_CLASSES_BEFORE_MERGE = 1024
 #: Threads followed in all states together: bounds the time of a hostile pattern.
 MAX_WORK = 300_000

@@ -66,33 +66,20 @@ def build_split_tables(automaton: SplitAutomaton) -> SplitTables:
         undecided = program.node(MASK_NOT, decided, 0)
     operations, outputs, n_masks = program.allocate([decided, undecided])
     class_of, end_class = automaton.classes.class_of, automaton.end_class
-    byte_class = np.full(256, end_class, np.uint8)
-    byte_class[:128] = class_of[:128]
-    ranges, others = _byte_ranges(class_of[:128], end_class)
+    entry_class = np.full(256, end_class, np.uint8)
+    entry_class[:128] = class_of[:128]
+    entry_class[128 : 128 + end_class] = np.arange(end_class)
     tables = SplitTables(
         page_of=automaton.classes.page_of,
         class_of=automaton.classes.class_of,
         transitions=automaton.transitions,
-        byte_class=byte_class,
-        ranges=ranges,
+        entry_class=entry_class,
         program=operations,
-        numbers=np.array([automaton.start, end_class, *outputs, n_masks, others], np.int64),
+        numbers=np.array([automaton.start, end_class, *outputs, n_masks], np.int64),
     )
     for array in tables:
         array.setflags(write=False)
     return tables
-
-
-def _byte_ranges(class_of: NDArray[np.uint8], end_class: int) -> tuple[NDArray[np.uint8], int]:
-    """Rows (class, first byte, number of bytes) of all ASCII classes but the one with most, and that one."""
-    starts = np.flatnonzero(np.diff(class_of, prepend=-1) != 0)
-    rows = [
-        (int(class_of[first]), int(first), int(following - first))
-        for first, following in zip(starts, [*starts[1:], len(class_of)], strict=True)
-    ]
-    others = int(np.bincount([row[0] for row in rows]).argmax())
-    kept = sorted(row for row in rows if row[0] != others)
-    return np.array([*kept, (end_class, 0xFF, 1)], np.uint8).ravel(), others
 
 
 class _Program:

@@ -75,17 +75,17 @@ def check_split(tables: SplitTables, where: str) -> None:
     check.arrays(
         tables,
         {
-            "page_of": np.uint16, "class_of": np.uint8, "transitions": np.uint32, "byte_class": np.uint8,
-            "ranges": np.uint8, "program": np.int32, "numbers": np.int64,
+            "page_of": np.uint16, "class_of": np.uint8, "transitions": np.uint32, "entry_class": np.uint8,
+            "program": np.int32, "numbers": np.int64,
         },
     )  # fmt: skip
     check(len(tables.numbers) == SPLIT_NUMBERS, "numbers", f"{SPLIT_NUMBERS} values")
-    start, end_class, decided, undecided, n_masks, others = (int(n) for n in tables.numbers)
+    start, end_class, decided, undecided, n_masks = (int(n) for n in tables.numbers)
     n_pages, rest = divmod(len(tables.class_of), 128)
     check(len(tables.page_of) == _PAGES and tables.page_of[0] == 0, "page_of", f"{_PAGES} pages, the first of them 0")
     check(rest == 0 and n_pages > 0, "class_of", "whole pages")
     check.below(tables.page_of, n_pages, "page_of")
-    check(0 < end_class < 255, "numbers", "an end class from 1 to 254")
+    check(0 < end_class < 127, "numbers", "an end class from 1 to 126")
     check.below(tables.class_of, end_class, "class_of")
     row = 1 << int(end_class).bit_length()
     check(len(tables.transitions) >= 2 * row and len(tables.transitions) % row == 0, "transitions", f"rows of {row}")
@@ -95,10 +95,8 @@ def check_split(tables: SplitTables, where: str) -> None:
     check((following.reshape(-1, row)[:, end_class] == 0).all(), "transitions", "no way on after the end of the text")
     check(start % row == 0 and 0 < start < len(tables.transitions), "numbers", "a start state")
     check(end_class < n_masks <= _MOST_MASKS, "numbers", f"a mask for each class, and up to {_MOST_MASKS}")
-    check(0 <= others <= end_class, "numbers", "a class")
-    check(len(tables.byte_class) == 256, "byte_class", "256 values")
-    check.below(tables.byte_class, end_class + 1, "byte_class")
-    check(len(tables.ranges) % 3 == 0, "ranges", "rows of three values")
+    check(len(tables.entry_class) == 256, "entry_class", "256 values")
+    check.below(tables.entry_class, end_class + 1, "entry_class")
     check(0 <= decided < n_masks and 0 <= undecided < n_masks, "numbers", "masks that there are")
     check(decided != undecided, "numbers", "two different masks")
     check(len(tables.program) % 4 == 0, "program", "rows of four values")

@@ -21,10 +21,30 @@ def load64(array: Any, offset: int) -> np.uint64:
 
 
 @machine_operation
+def copy_block(target: Any, to: int, source: Any, at: int) -> np.uint64:
+    """Copy 64 bytes of a uint8 array into another; returns which of them are 0x80 or more, as a 64-bit mask."""
+    block = source[int(at) : int(at) + 64].copy()
+    target[int(to) : int(to) + 64] = block
+    return np.uint64(sum(1 << i for i, byte in enumerate(block) if byte >= 0x80))
+
+
+@machine_operation
+def run_mask_code(address: int, entries: Any, masks: Any, words: int) -> None:
+    """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
+    raise AssertionError("machine code where there is no JIT")
+
+
+@machine_operation
 def store_pair(array: Any, index: int, pair: np.uint64) -> None:
     """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
     array[int(index)] = int(pair) & 0xFFFFFFFF
     array[int(index) + 1] = int(pair) >> 32
+
+
+@machine_operation
+def copy_ids(target: Any, to: int, source: Any, at: int) -> None:
+    """Copy 16 items of an int32 array into another."""
+    target[int(to) : int(to) + 16] = source[int(at) : int(at) + 16]
 
 
 @machine_operation
@@ -57,13 +77,6 @@ def mask_ahead(words: Any, result: int, a: int) -> None:
     """The 32 words from `result` become those from `a` moved down by one bit; the word after is read."""
     high = words[int(a) + 1 : int(a) + 33] << np.uint64(63)
     words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] >> np.uint64(1) | high
-
-
-@machine_operation
-def low_bits(array: Any, index: int, bit: int) -> np.uint64:
-    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
-    block = (array[int(index) : int(index) + 64] >> int(bit)) & 1
-    return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
 
 
 @machine_operation

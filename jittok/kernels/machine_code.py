@@ -32,6 +32,38 @@ def load64(typing_context: Any, array: Any, offset: Any) -> Any:
 
 
 @intrinsic
+def copy_block(typing_context: Any, target: Any, to: Any, source: Any, at: Any) -> Any:
+    """Copy 64 bytes of a uint8 array into another; returns which of them are 0x80 or more, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = _byte_pointer(context, builder, signature.args[2], arguments[2], arguments[3])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        builder.store(block, builder.bitcast(into, _V64.as_pointer())).align = 1
+        return builder.bitcast(builder.icmp_signed("<", block, ir.Constant(_V64, [0] * 64)), _I64)
+
+    return types.uint64(target, types.int64, source, types.int64), code
+
+
+@intrinsic
+def run_mask_code(typing_context: Any, address: Any, entries: Any, masks: Any, words: Any) -> Any:
+    """Call the machine code of a mask program, see :mod:`jittok._mask_code`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 3)
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        addresses = [
+            builder.ptrtoint(context.make_array(signature.args[i])(context, builder, arguments[i]).data, _I64)
+            for i in (1, 2)
+        ]
+        builder.call(function, [*addresses, arguments[3]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, entries, masks, types.int64), code
+
+
+@intrinsic
 def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
     """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
 
@@ -42,6 +74,29 @@ def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.uint64), code
+
+
+_IDS = ir.VectorType(_I32, 16)
+
+
+@intrinsic
+def copy_ids(typing_context: Any, target: Any, to: Any, source: Any, at: Any) -> Any:
+    """Copy 16 items of an int32 array into another."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointers = [
+            _byte_pointer(
+                context, builder, signature.args[i], arguments[i], builder.shl(arguments[i + 1], ir.Constant(_I64, 2))
+            )
+            for i in (0, 2)
+        ]
+        into, pointer = (builder.bitcast(p, _IDS.as_pointer()) for p in pointers)
+        value = builder.load(pointer)
+        value.align = 4
+        builder.store(value, into).align = 4
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64), code
 
 
 _W32 = ir.VectorType(_I64, 32)
@@ -144,21 +199,6 @@ def _splat(builder: Any, byte: Any) -> Any:
     undefined = ir.Constant(_V64, ir.Undefined)
     single = builder.insert_element(undefined, byte, ir.Constant(_I32, 0))
     return builder.shuffle_vector(single, undefined, ir.Constant(ir.VectorType(_I32, 64), [0] * 64))
-
-
-@intrinsic
-def low_bits(typing_context: Any, array: Any, index: Any, bit: Any) -> Any:
-    """Bit `bit` of each of the 64 bytes from `index`, as a 64-bit mask."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
-        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
-        block.align = 1
-        ones = _splat(builder, builder.shl(ir.Constant(_I8, 1), builder.trunc(arguments[2], _I8)))
-        mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_V64, [0] * 64))
-        return builder.bitcast(mask, _I64)
-
-    return types.uint64(array, types.int64, types.int64), code
 
 
 @intrinsic

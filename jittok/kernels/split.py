@@ -5,6 +5,8 @@ stands for the end of one text and the beginning of the next. Entries are codepo
 from LEAD on, and masks have a bit for each place; where the chunk is ASCII, places are text offsets too. A boundary
 found is a true one whatever came before it, so the next chunk may begin at the last boundary of this one as if a text
 began there.
+
+An entry is a byte: that of an ASCII character, ``0x80 | class`` for any other codepoint, EDGE_BYTE for an edge.
 """
 
 from __future__ import annotations
@@ -17,30 +19,38 @@ from numpy.typing import NDArray
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import (
     and_masks,
+    copy_block,
     count_bits,
+    equal_bits,
     highest_bit,
-    load64,
     mask_ahead,
     mask_back,
     not_mask,
     or_masks,
-    range_bits,
+    run_mask_code,
     trailing_zeros,
 )
 from jittok.memory import aligned_zeros
-from jittok.tables import DECIDED, END_CLASS, MASK_AHEAD, MASK_AND, MASK_BACK, MASK_OR, OTHERS, START, UNDECIDED
+from jittok.tables import (
+    DECIDED,
+    EDGE_BYTE,
+    END_CLASS,
+    MASK_AHEAD,
+    MASK_AND,
+    MASK_BACK,
+    MASK_BASE,
+    MASK_OR,
+    MASK_STRIDE,
+    START,
+    UNDECIDED,
+)
 
 #: Entries in a chunk, at most: with 64 edges before and at least one after, they fill masks of 2,048 bits.
 CHUNK = 1920
 #: Places before the first entry: edges, so that masks can look back.
 LEAD = 64
-#: The byte that stands for an edge in the text: no UTF-8 has it.
-EDGE_BYTE = 0xFF
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
-#: A mask's first word, and the words from one mask to the next: 32 with bits and 8 of nothing, for shifts to read.
-MASK_BASE = 8
-MASK_STRIDE = 40
 
 #: Positions in ``Chunk.state``.
 SEGMENT = 0  # the segment that the next chunk begins in
@@ -58,7 +68,8 @@ class Chunk(NamedTuple):
 
     state: NDArray[np.int64]
     text: NDArray[np.uint8]  # [4 * CHUNK + 256] LEAD edges, then the chunk's bytes and edges
-    classes: NDArray[np.uint8]  # [2048 + 64] class of the entry at each place, unless ASCII
+    entries: NDArray[np.uint8]  # [2048 + 128] the entry at each place, unless ASCII: then they are the text
+    classes: NDArray[np.uint8]  # [2048 + 128] the class of the entry at each place, where the automaton needs it
     masks: NDArray[np.uint64]  # [MASK_BASE + n_masks * MASK_STRIDE]
     offset: NDArray[np.int32]  # [2048 + 80] text offset of the entry at each place, unless ASCII
     word: NDArray[np.int32]  # [CHUNK + 80] text offset where each pre-token begins, and the end of the last
@@ -66,6 +77,7 @@ class Chunk(NamedTuple):
     piece_end_word: NDArray[np.int32]  # [CHUNK] number of the word that is the piece's edge, or WORDS
     piece_edge: NDArray[np.int32]  # [CHUNK] place of the piece's edge
     piece_shift: NDArray[np.int64]  # [CHUNK] data position minus text offset
+    code: NDArray[np.int64]  # [1] address of the mask program's machine code; 0: there is none
 
 
 def new_chunk(n_masks: int) -> Chunk:
@@ -75,7 +87,8 @@ def new_chunk(n_masks: int) -> Chunk:
     return Chunk(
         state=np.zeros(STATE_SIZE, np.int64),
         text=text,
-        classes=aligned_zeros(2048 + 64, np.uint8),
+        entries=np.full(2048 + 128, EDGE_BYTE, np.uint8),
+        classes=np.zeros(2048 + 128, np.uint8),
         masks=aligned_zeros(MASK_BASE + n_masks * MASK_STRIDE, np.uint64),
         offset=np.zeros(2048 + 80, np.int32),
         word=np.zeros(CHUNK + 80, np.int32),
@@ -83,6 +96,7 @@ def new_chunk(n_masks: int) -> Chunk:
         piece_end_word=np.zeros(CHUNK, np.int32),
         piece_edge=np.zeros(CHUNK, np.int32),
         piece_shift=np.zeros(CHUNK, np.int64),
+        code=np.zeros(1, np.int64),
     )
 
 
@@ -101,6 +115,22 @@ def decode_codepoint(data: Any, at: int) -> int:
     return ((first & 7) << 18 | second << 12 | third << 6 | (np.int64(data[np.uint64(at + 3)]) & 63)) << 3 | 4
 
 
+@helper
+def copy_bytes(target: Any, to: int, source: Any, at: int, n: int) -> np.uint64:
+    """Copy `n` bytes of a uint8 array into another; returns a number that is not 0 if one of them is 0x80 or more."""
+    beyond_ascii = np.uint64(0)
+    if n >= 64:
+        for i in range(0, n - 63, 64):
+            beyond_ascii |= copy_block(target, to + i, source, at + i)
+        beyond_ascii |= copy_block(target, to + n - 64, source, at + n - 64)
+    else:
+        for i in range(n):
+            byte = source[np.uint64(at + i)]
+            target[np.uint64(to + i)] = byte
+            beyond_ascii |= np.uint64(byte & 0x80)
+    return beyond_ascii
+
+
 @inlined
 def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: Any) -> int:
     """Fill the chunk from SEGMENT and POSITION on with segments before `last`; returns the place after its last entry.
@@ -109,11 +139,10 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
     begins, if that piece is complete).
     """
     text = chunk.text
-    classes = chunk.classes
+    entries = chunk.entries
     offset = chunk.offset
     state = chunk.state
     class_of = split.class_of
-    end_class = np.uint8(split.numbers[END_CLASS])
     segment = state[SEGMENT]
     at = state[POSITION]
     n = np.int64(LEAD)
@@ -130,46 +159,49 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         chunk.piece_segment[pieces] = segment
         chunk.piece_shift[pieces] = at - size
         take = min(end - at, room)
-        # Unsigned subscripts in these loops: Numba need not test for negative ones, so LLVM vectorises them.
-        seen = np.int64(0)
-        for i in range(take):
-            byte = data[np.uint64(at + i)]
-            text[np.uint64(size + i)] = byte
-            seen |= np.int64(byte)
-        if seen < 0x80 and is_ascii:
+        beyond_ascii = copy_bytes(text, size, data, at, take)
+        if beyond_ascii == 0 and is_ascii:
             n += take
             at += take
         else:
             if is_ascii:
-                # From here on the chunk has classes and offsets; what is loaded already is given them.
+                # From here on the chunk has entries of its own, and offsets; what is loaded already is given them.
                 is_ascii = False
+                copy_bytes(entries, LEAD, text, LEAD, n - LEAD)
                 for i in range(LEAD, n):
                     offset[np.uint64(i)] = i
-                    classes[np.uint64(i)] = split.byte_class[np.uint64(text[np.uint64(i)])]
             shift = size - at
             while at < end and room > 0:
-                if room >= 8 and at + 8 <= end and (load64(data, at) & np.uint64(0x8080808080808080)) == 0:
-                    for i in range(8):
-                        classes[np.uint64(n + i)] = class_of[np.uint64(data[np.uint64(at + i)])]
+                byte = np.int64(data[np.uint64(at)])
+                if byte >= 0x80:
+                    coded = decode_codepoint(data, at)
+                    codepoint = coded >> 3
+                    page = np.int64(split.page_of[np.uint64(codepoint >> 7)])
+                    entries[np.uint64(n)] = class_of[np.uint64(page << 7 | (codepoint & 127))] | 0x80
+                    offset[np.uint64(n)] = at + shift
+                    n += 1
+                    at += coded & 7
+                    room -= 1
+                elif room >= 64 and at + 64 <= end:
+                    # ASCII for a while: 64 entries at once, of which those before the next other codepoint count.
+                    run = trailing_zeros(copy_block(entries, n, data, at))
+                    for i in range(64):
                         offset[np.uint64(n + i)] = at + shift + i
-                    n += 8
-                    at += 8
-                    room -= 8
-                    continue
-                coded = decode_codepoint(data, at)
-                codepoint = coded >> 3
-                page = np.int64(split.page_of[np.uint64(codepoint >> 7)])
-                classes[np.uint64(n)] = class_of[np.uint64(page << 7 | (codepoint & 127))]
-                offset[np.uint64(n)] = at + shift
-                n += 1
-                at += coded & 7
-                room -= 1
-            for i in range(at - begin):
-                text[np.uint64(size + i)] = data[np.uint64(begin + i)]
+                    n += run
+                    at += run
+                    room -= run
+                else:
+                    entries[np.uint64(n)] = byte
+                    offset[np.uint64(n)] = at + shift
+                    n += 1
+                    at += 1
+                    room -= 1
+            if at - begin > take:
+                copy_bytes(text, size + take, data, begin + take, at - begin - take)
         size += at - begin
         complete = at == end
         if complete:
-            classes[n] = end_class
+            entries[n] = EDGE_BYTE
             offset[n] = size
             text[size] = EDGE_BYTE
             chunk.piece_edge[pieces] = n
@@ -187,10 +219,8 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
         for i in range(n, (n + 128) & ~63):
             text[np.uint64(i)] = EDGE_BYTE
     else:
-        for i in range(LEAD):
-            classes[np.uint64(i)] = end_class
         for i in range(n, (n + 128) & ~63):
-            classes[np.uint64(i)] = end_class
+            entries[np.uint64(i)] = EDGE_BYTE
     state[SEGMENT] = segment
     state[POSITION] = at
     state[STOP] = n
@@ -243,51 +273,29 @@ def next_boundary(
 
 
 @inlined
-def run_program(split: Any, chunk: Any, words: int) -> int:
-    """Run the mask program over the places of the chunk; `words` of each mask matter.
+def find_classes(split: Any, chunk: Any) -> int:
+    """Fill ``chunk.classes`` from the entries, up to the end of the word after the last."""
+    classes = chunk.classes
+    entry_class = split.entry_class
+    entries = chunk.text if chunk.state[ASCII] else chunk.entries
+    for i in range((chunk.state[STOP] + 128) & ~63):
+        classes[np.uint64(i)] = entry_class[np.uint64(entries[np.uint64(i)])]
+    return 0
 
-    The masks of the classes come first: from ranges of bytes where the chunk is ASCII, else from the classes of its
-    entries. Then each operation costs a few vector instructions, on whole masks.
+
+@inlined
+def run_program(split: Any, chunk: Any, words: int) -> int:
+    """Run the mask program over the places of the chunk, whose classes are known; `words` of each mask matter.
+
+    The masks of the classes come first. Then each operation costs a few vector instructions, on whole masks. This
+    serves until there is machine code for the program, see :mod:`jittok._mask_code`.
     """
     masks = chunk.masks
     program = split.program
-    n_classes = split.numbers[END_CLASS] + 1
-    if chunk.state[ASCII]:
-        ranges = split.ranges
-        others = split.numbers[OTHERS]
-        text = chunk.text
-        rest = MASK_BASE + others * MASK_STRIDE
+    for kind in range(split.numbers[END_CLASS] + 1):
+        result = MASK_BASE + kind * MASK_STRIDE
         for word in range(words):
-            masks[np.uint64(rest + word)] = np.uint64(0)
-        row = 0
-        for kind in range(n_classes):
-            if kind == others:
-                continue
-            result = MASK_BASE + kind * MASK_STRIDE
-            is_first = True
-            while row < ranges.size and ranges[row] == kind:
-                low = np.int64(ranges[row + 1])
-                span = np.int64(ranges[row + 2])
-                if is_first:
-                    for word in range(words):
-                        masks[np.uint64(result + word)] = range_bits(text, word << 6, low, span)
-                else:
-                    for word in range(words):
-                        masks[np.uint64(result + word)] |= range_bits(text, word << 6, low, span)
-                is_first = False
-                row += 3
-            if is_first:
-                for word in range(words):
-                    masks[np.uint64(result + word)] = np.uint64(0)
-            else:
-                or_masks(masks, rest, rest, result)
-        # One class is all that is in no other.
-        not_mask(masks, rest, rest)
-    else:
-        for kind in range(n_classes):
-            result = MASK_BASE + kind * MASK_STRIDE
-            for word in range(words):
-                masks[np.uint64(result + word)] = range_bits(chunk.classes, word << 6, kind, 1)
+            masks[np.uint64(result + word)] = equal_bits(chunk.classes, word << 6, kind)
     for row in range(0, program.size, 4):
         operation = program[row]
         result = MASK_BASE + np.int64(program[row + 1]) * MASK_STRIDE
@@ -320,11 +328,8 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
     end_class = split.numbers[END_CLASS]
     stop = chunk.state[STOP]
     complete = chunk.state[COMPLETE]
-    if chunk.state[ASCII]:
-        text = chunk.text
-        byte_class = split.byte_class
-        for i in range(LEAD, stop):
-            classes[np.uint64(i)] = byte_class[np.uint64(text[np.uint64(i)])]
+    if chunk.code[0] != 0:
+        find_classes(split, chunk)
     known = np.int64(-1)
     word = np.int64(1)
     while word << 6 < limit:
@@ -370,7 +375,14 @@ def split_chunk(split: Any, chunk: Any) -> int:
     complete = state[COMPLETE]
     decided = MASK_BASE + split.numbers[DECIDED] * MASK_STRIDE
     undecided = MASK_BASE + split.numbers[UNDECIDED] * MASK_STRIDE
-    run_program(split, chunk, (stop + 127) >> 6)
+    last_word = (stop + 127) >> 6
+    if chunk.code[0] == 0:
+        find_classes(split, chunk)
+        run_program(split, chunk, last_word)
+    elif state[ASCII]:
+        run_mask_code(chunk.code[0], chunk.text, masks, last_word)
+    else:
+        run_mask_code(chunk.code[0], chunk.entries, masks, last_word)
     # Texts begin and end where they do, whatever the program of a damaged file says: all else relies on it.
     masks[decided + 1] |= np.uint64(1)
     masks[undecided + 1] &= ~np.uint64(1)

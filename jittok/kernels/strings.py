@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import inlined, kernel
-from jittok.kernels.machine import load64, prefetch
+from jittok.kernels.machine import copy_block, load64, prefetch
 
 #: Positions in `layout`: what to add to a string's address for the place in `memory`
 TYPE = 0  # of its type pointer,
@@ -23,6 +23,8 @@ LAYOUT_SIZE = 9
 
 #: Strings whose first cache line is asked for ahead.
 AHEAD = 6
+#: Memory is there, or not, a page of at least so many bytes at a time.
+PAGE = 4096
 BYTES_80 = np.uint64(0x8080808080808080)
 UNITS_80 = np.uint64(0xFF80FF80FF80FF80)
 
@@ -115,7 +117,7 @@ def copy_strings(memory: Any, layout: Any, addresses: Any, data: Any, indptr: An
     addresses : int64[n]
         Addresses of strings that ``measure_strings`` accepts, and which the caller keeps alive.
     data : uint8
-        Output; four bytes larger than ``measure_strings`` says, at least.
+        Output; 64 bytes larger than ``measure_strings`` says, at least.
     indptr : int64[n + 1]
         Output: where each string begins in `data`, and the end of the last.
 
@@ -136,8 +138,14 @@ def copy_strings(memory: Any, layout: Any, addresses: Any, data: Any, indptr: An
         k = np.int64(0)
         if state & is_ascii != 0:
             source = at + layout[ASCII_TEXT]
-            for j in range(length):
-                data[np.uint64(n + j)] = memory[np.uint64(source + j)]
+            while k < length:
+                # Whole blocks; what is read past the end of the string is on its page, and overwritten by the next.
+                if k + 64 <= length or (source + k) & (PAGE - 1) <= PAGE - 64:
+                    copy_block(data, n + k, memory, source + k)
+                    k += 64
+                else:
+                    data[np.uint64(n + k)] = memory[np.uint64(source + k)]
+                    k += 1
             n += length
         else:
             kind = np.int64(state >> np.uint64(layout[KIND_SHIFT])) & 7

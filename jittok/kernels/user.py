@@ -13,6 +13,7 @@ from jittok.kernels.merge import new_merge_lanes
 from jittok.kernels.split import CHUNK, POSITION, SEGMENT, new_chunk
 from jittok.kernels.words import (
     DONE,
+    EXTRA_ROOM,
     MORE_CACHE,
     SHORT_PLACES,
     WRITTEN,
@@ -31,8 +32,6 @@ TOO_LONG = -1  # more codepoints than the workspace is made for
 NO_ROOM = -2  # the output is too small
 INVALID = -3  # a surrogate, a number that is no codepoint, an id that the model does not have, or a wrong range
 
-#: Places that the output needs beyond four for each codepoint.
-EXTRA_ROOM = 8
 #: Bytes that may be read beyond the end of a text.
 _TEXT_PADDING = 64
 

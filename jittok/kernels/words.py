@@ -1,10 +1,10 @@
 """Pre-tokens to token ids through a bounded cache, a chunk at a time.
 
 Each step is a loop of its own over arrays that stay in the first-level cache: make keys and ask for their cache
-lines, compare keys, resolve what was not found, write ids. A pre-token of at most 15 bytes is a key of 16 bytes (its
-bytes and its length) in an open-addressing table of 32-byte slots; longer ones go to a second table by a 64-bit
-hash, with their bytes kept to compare. A chunk never starts with a table that it could fill by more than half, so a
-probe ends.
+lines, compare keys and take the ids, resolve what was not found, put all ids in order. A pre-token of at most 15
+bytes is a key of 16 bytes (its bytes and its length) in an open-addressing table of 32-byte slots; longer ones go
+to a second table by a 64-bit hash, with their bytes kept to compare. A chunk never starts with a table that it could
+fill by more than half, so a probe ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import load64, multiply, prefetch, store_pair, trailing_zeros
+from jittok.kernels.machine import copy_ids, load64, multiply, prefetch, store_pair, trailing_zeros
 from jittok.kernels.merge import MOST_PLACES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import (
     ASCII,
@@ -31,7 +31,7 @@ from jittok.kernels.split import (
     split_chunk,
 )
 from jittok.memory import zeros
-from jittok.tables import MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
+from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
@@ -43,6 +43,8 @@ LONG_AT_ONCE = 64
 PARTIAL = 1 << 21
 #: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
 BATCH = 128
+#: Places after the ids that may be written over.
+EXTRA_ROOM = 16
 #: Words for each pre-token in ``MergeScratch.keys``.
 KEY_WORDS = 4
 #: Words of a slot: two for the key, two for up to four ids and their number.
@@ -97,8 +99,11 @@ class MergeScratch(NamedTuple):
     previous: NDArray[np.int32]  # [capacity]
     following: NDArray[np.int32]  # [capacity]
     heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
-    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; then value, value
-    missed: NDArray[np.int32]  # [CHUNK + 80]
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; missed: value, value
+    ids: NDArray[np.int32]  # [CHUNK_BYTES] the chunk's ids, but for those of missed pre-tokens
+    id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token: where its ids begin in `ids`
+    missed: NDArray[np.int32]  # [CHUNK + 80] pre-tokens that were not found at once
+    new_word: NDArray[np.int32]  # [CHUNK + 80] those of them that must be merged
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
     new_ids: NDArray[np.int32]  # [CHUNK * SHORT_PLACES]
@@ -129,7 +134,10 @@ def new_merge_scratch(capacity: int = CHUNK_BYTES) -> MergeScratch:
         following=np.zeros(capacity, np.int32),
         heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
         keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
+        ids=np.zeros(CHUNK_BYTES, np.int32),
+        id_at=np.zeros(CHUNK + 81, np.int32),
         missed=np.zeros(CHUNK + 80, np.int32),
+        new_word=np.zeros(CHUNK + 80, np.int32),
         new_first=np.zeros(CHUNK + 80, np.int32),
         new_length=np.zeros(CHUNK + 80, np.int32),
         new_ids=np.zeros(CHUNK * SHORT_PLACES, np.int32),
@@ -308,9 +316,16 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
 
 @inlined
 def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
-    """Replace keys by values where either of two slots holds the key; list the others; returns their number so far."""
+    """Take the ids of pre-tokens found in either of two slots; list the others; returns their number so far.
+
+    Others are those further on in the table or not in it, too long for a key, or with more ids than a slot holds.
+    ``id_at[begin]`` says where the ids go. No branch depends on what is found.
+    """
     keys = scratch.keys
+    ids = scratch.ids
+    id_at = scratch.id_at
     missed = scratch.missed
+    written = np.int64(id_at[begin])
     for k in range(begin, end):
         key = np.uint64(k) << np.uint64(2)
         low = keys[key]
@@ -320,11 +335,14 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
         second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
         value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
         value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
-        missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0)
-        keys[key] = low if missing else value_low
-        keys[key + ONE] = high if missing else value_high
+        count = np.int64(value_low >> COUNT_SHIFT)
+        missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0) | (count == IN_ARENA)
+        store_pair(ids, written, value_low & VALUE_MASK)
+        store_pair(ids, written + 2, value_high)
         missed[np.uint64(misses)] = k
         misses += 1 if missing else 0
+        written += 0 if missing else count
+        id_at[np.uint64(k + 1)] = written
     return misses
 
 
@@ -442,7 +460,10 @@ def put_long(
 
 @inlined
 def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
-    """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed."""
+    """Look further for, or merge and remember, the pre-tokens that ``compare_keys`` listed.
+
+    Their keys become values: ids as in a slot.
+    """
     text = chunk.text
     word = chunk.word
     slots = cache.slots
@@ -452,6 +473,7 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
     counters = cache.counters
     keys = scratch.keys
     missed = scratch.missed
+    new_word = scratch.new_word
     new_first = scratch.new_first
     new_length = scratch.new_length
     symbols = scratch.symbols
@@ -470,6 +492,10 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             if slots[at + 1] != 0:
                 keys[key] = slots[at + 2]
                 keys[key + ONE] = slots[at + 3]
+            elif text[np.uint64(first)] == EDGE_BYTE:
+                put_word(slots, arena, counters, at, low, high, symbols, 0, 0)
+                keys[key] = ZERO
+                keys[key + ONE] = ZERO
             elif ranked and n_direct > 0 and find_direct(merges, text, first, np.int64(word[k + ONE])) >= 0:
                 symbols[0] = find_direct(merges, text, first, np.int64(word[k + ONE]))
                 put_word(slots, arena, counters, at, low, high, symbols, 0, 1)
@@ -478,7 +504,7 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             elif ranked:
                 new_first[np.uint64(n_new)] = first
                 new_length[np.uint64(n_new)] = np.int64(word[k + ONE]) - first
-                missed[np.uint64(n_new)] = np.int64(k)
+                new_word[np.uint64(n_new)] = np.int64(k)
                 n_new += 1
             else:
                 count = merge_word(merges, text, first, np.int64(word[k + ONE]), scratch)
@@ -519,7 +545,7 @@ def resolve_misses(merges: Any, misses: int, chunk: Any, cache: Any, scratch: An
             scratch.new_ids,
         )
         for q in range(n_new):
-            key = np.uint64(missed[np.uint64(q)]) << np.uint64(2)
+            key = np.uint64(new_word[np.uint64(q)]) << np.uint64(2)
             low = keys[key]
             high = keys[key + ONE]
             at = find_slot(slots, keys[key + np.uint64(2)], low, high)
@@ -576,40 +602,78 @@ def keep_long(merges: Any, n: int, chunk: Any, cache: Any, scratch: Any, lanes: 
 
 
 @inlined
-def write_ids(first: int, end: int, cache: Any, scratch: Any, out: Any, written: int) -> int:
-    """Write the ids of pre-tokens [first, end); returns the new number of ids. Four places past it may be touched."""
+def write_ids(misses: int, chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, written: int) -> int:
+    """Write the ids of all pre-tokens in order, and where pieces end; returns the new number of ids.
+
+    Ids lie ready but for those of the pre-tokens listed. Sixteen at a time are copied, so that EXTRA_ROOM places past
+    the last may be touched.
+    """
     keys = scratch.keys
+    ids = scratch.ids
+    id_at = scratch.id_at
+    missed = scratch.missed
     arena = cache.arena
-    for k in range(first, end):
-        key = np.uint64(k) << np.uint64(2)
-        value_low = keys[key]
-        value_high = keys[key + ONE]
-        count = np.int64(value_low >> COUNT_SHIFT)
-        if count != IN_ARENA:
-            store_pair(out, written, value_low & VALUE_MASK)
-            store_pair(out, written + 2, value_high)
+    taken = np.int64(0)
+    q = np.int64(0)
+    for piece in range(chunk.state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        while True:
+            k = edge
+            if q < misses and missed[np.uint64(q)] < edge:
+                k = np.int64(missed[np.uint64(q)])
+            until = np.int64(id_at[np.uint64(k)])
+            for i in range(0, until - taken, 16):
+                copy_ids(out, written + i, ids, taken + i)
+            written += until - taken
+            taken = until
+            if k == edge:
+                break
+            q += 1
+            value_low = keys[np.uint64(k) << np.uint64(2)]
+            value_high = keys[np.uint64(k) << np.uint64(2) | ONE]
+            count = np.int64(value_low >> COUNT_SHIFT)
+            if count != IN_ARENA:
+                store_pair(out, written, value_low & VALUE_MASK)
+                store_pair(out, written + 2, value_high)
+            else:
+                offset = np.int64(value_high & ARENA_MASK)
+                count = np.int64(value_high >> ARENA_SHIFT)
+                for i in range(0, count, 16):
+                    copy_ids(out, written + i, arena, offset + i)
             written += count
-        else:
-            offset = np.int64(value_high & ARENA_MASK)
-            count = np.int64(value_high >> ARENA_SHIFT)
-            for i in range(count):
-                out[written + i] = arena[offset + i]
-            written += count
+        if q < misses and missed[np.uint64(q)] == edge:
+            q += 1
+        out_end[chunk.piece_segment[piece]] = written
     return written
 
 
 @helper
-def write_word_numbers(first: int, end: int, number: int, scratch: Any, out_word: Any, written: int) -> int:
-    """Write the number of its pre-token for every id of pre-tokens [first, end); returns the next number."""
-    for k in range(first, end):
-        count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
-        if count == IN_ARENA:
-            count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
-        for i in range(count):
-            out_word[written + i] = number
-        written += count
-        number += 1
-    return number
+def write_word_numbers(misses: int, chunk: Any, scratch: Any, out_word: Any, written: int) -> int:
+    """Write the number of its pre-token for every id, as ``write_ids`` writes these from `written` on."""
+    state = chunk.state
+    q = np.int64(0)
+    k = np.int64(0)
+    for piece in range(state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        number = state[WORD_NUMBER]
+        while k < edge:
+            count = np.int64(scratch.id_at[k + 1]) - np.int64(scratch.id_at[k])
+            if q < misses and scratch.missed[q] == k:
+                q += 1
+                count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
+                if count == IN_ARENA:
+                    count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
+            for i in range(count):
+                out_word[written + i] = number
+            written += count
+            number += 1
+            k += 1
+        if q < misses and scratch.missed[q] == edge:
+            q += 1
+        k = edge + 1
+        ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
+        state[WORD_NUMBER] = 0 if ends_segment else number
+    return written
 
 
 @helper
@@ -708,6 +772,8 @@ def fill_cache(merges: Any, old: Any, new: Any) -> int:
         length = merges.token_indptr[token + 1] - first
         if merges.reachable[token] == 0 or length > KEY_BYTES:
             continue
+        if merges.token_bytes[first] == EDGE_BYTE:
+            continue  # as a pre-token it is an edge, which has no ids
         low = ZERO
         high = np.uint64(length) << COUNT_SHIFT
         for i in range(length):
@@ -756,7 +822,7 @@ def encode_segments(
     chunk, cache, scratch, lanes
         One worker's arrays.
     out : int32
-        At least 4 places more than the segments have bytes.
+        At least EXTRA_ROOM places more than the segments have bytes.
     out_end : int64[n]
         Ids written by the end of each segment.
     out_word : int32
@@ -818,6 +884,7 @@ def encode_segments(
         misses = np.int64(0)
         begin = np.int64(0)
         ready = np.int64(0)
+        scratch.id_at[0] = 0
         while ready < words:
             end = min(begin + BATCH, words)
             make_keys(chunk, scratch, cache.slots, begin, end)
@@ -826,15 +893,8 @@ def encode_segments(
             begin = end
         if misses > 0:
             resolve_misses(merges, misses, chunk, cache, scratch, lanes)
-        word_first = np.int64(0)
-        for piece in range(state[PIECES]):
-            word_end = np.int64(chunk.piece_end_word[piece])
-            if out_word.size > 0:
-                number = write_word_numbers(word_first, word_end, state[WORD_NUMBER], scratch, out_word, written)
-                ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
-                state[WORD_NUMBER] = 0 if ends_segment else number
-            written = write_ids(word_first, word_end, cache, scratch, out, written)
-            word_first = word_end + 1
-            out_end[chunk.piece_segment[piece]] = written
+        if out_word.size > 0:
+            write_word_numbers(misses, chunk, scratch, out_word, written)
+        written = write_ids(misses, chunk, cache, scratch, out, out_end, written)
     state[WRITTEN] = written
     return DONE

@@ -1,0 +1,230 @@
+"""Machine code for one mask program (see :mod:`jittok.build.split_windows`), written in LLVM directly.
+
+The kernels run any program a step at a time, each step over whole masks in memory. Here the steps of one program
+become straight code on 512 places at a time, in registers. It takes a tenth of a second to compile, and is
+kept in a code file like a kernel, so it is made only where much text is to be split.
+
+The masks of the classes are computed as in Parabix (Cameron et al., "Bitwise data parallelism in regular expression
+matching", 2014): the bits of 64 entries are transposed into one mask for each bit, and whether an entry is of a set of
+classes is a Boolean function of these masks: a binary decision diagram, shared by all sets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from jittok._linker import link
+from jittok._native import Code
+from jittok.tables import (
+    DECIDED,
+    END_CLASS,
+    MASK_AHEAD,
+    MASK_AND,
+    MASK_BACK,
+    MASK_BASE,
+    MASK_NOT,
+    MASK_OR,
+    MASK_STRIDE,
+    UNDECIDED,
+    SplitTables,
+)
+
+#: 64-bit words of a mask that are computed at once.
+GROUP = 8
+_I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+_BYTES = ir.VectorType(_I8, 64)
+_WORDS = ir.VectorType(_I64, GROUP)
+_ENTRY = "mask_program"
+
+
+def compile_mask_program(split: SplitTables, level: str) -> Code:
+    """Compile the program of `split` for CPUs of a level of x86-64.
+
+    The function takes three whole numbers: the addresses of a chunk's entries and of its masks, and the number of
+    words that matter. It writes the two masks that the program is for, and returns nothing.
+    """
+    module = llvm.parse_assembly(str(_module(split)))
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=level, features="", opt=3, reloc="pic", codemodel="small"
+    )
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return link(machine.emit_object(module), _ENTRY)
+
+
+class _Operation:
+    """A step of the program that is more than membership in a set of classes."""
+
+    __slots__ = ("kind", "left", "right")
+
+    def __init__(self, kind: int, left: Any, right: Any) -> None:
+        self.kind, self.left, self.right = kind, left, right
+
+
+def _decoded(split: SplitTables) -> tuple[list[Any], list[Any], list[frozenset[int]]]:
+    """The program's steps as a graph: the two results, the operations in order, and the sets of classes they read."""
+    n_classes = int(split.numbers[END_CLASS]) + 1
+    everything = frozenset(range(n_classes))
+    masks: dict[int, Any] = {c: frozenset([c]) for c in range(n_classes)}
+    operations = []
+    for kind, result, a, b in split.program.reshape(-1, 4).tolist():
+        left = masks[a]
+        right: Any = masks[b] if kind in (MASK_OR, MASK_AND) else b
+        if isinstance(left, frozenset) and (kind == MASK_NOT or isinstance(right, frozenset)):
+            masks[result] = everything - left if kind == MASK_NOT else left | right if kind == MASK_OR else left & right
+            continue
+        masks[result] = _Operation(kind, left, right)
+        operations.append(masks[result])
+    outputs = [masks[int(split.numbers[i])] for i in (DECIDED, UNDECIDED)]
+    sets: dict[frozenset[int], None] = {}
+    for operation in operations:
+        for operand in (operation.left, operation.right):
+            if isinstance(operand, frozenset):
+                sets[operand] = None
+    for output in outputs:
+        if isinstance(output, frozenset):
+            sets[output] = None
+    return outputs, operations, list(sets)
+
+
+class _Diagram:
+    """Boolean functions of bit masks, as a binary decision diagram that grows with each function."""
+
+    def __init__(self, builder: Any, bits: list[Any]) -> None:
+        self._builder = builder
+        self._bits = bits  # the first decides between the two halves of a table
+        self._known: dict[tuple[int, bytes], Any] = {}
+
+    def function(self, table: NDArray[np.bool_], depth: int = 0) -> Any:
+        """The mask of places whose number, which the bits spell, has True in `table`."""
+        if table.all():
+            return ir.Constant(_WORDS, [-1] * GROUP)
+        if not table.any():
+            return ir.Constant(_WORDS, [0] * GROUP)
+        key = depth, table.tobytes()
+        if key not in self._known:
+            negated = depth, (~table).tobytes()
+            if negated in self._known:
+                self._known[key] = self._builder.not_(self._known[negated])
+            else:
+                low, high = np.split(table, 2)
+                if np.array_equal(low, high):
+                    self._known[key] = self.function(low, depth + 1)
+                else:
+                    self._known[key] = self._choice(
+                        self._bits[depth], self.function(high, depth + 1), self.function(low, depth + 1)
+                    )
+        return self._known[key]
+
+    def _choice(self, bit: Any, high: Any, low: Any) -> Any:
+        builder = self._builder
+        return builder.or_(builder.and_(bit, high), builder.and_(builder.not_(bit), low))
+
+
+def _module(split: SplitTables) -> Any:
+    outputs, operations, sets = _decoded(split)
+    module = ir.Module("mask_program")
+    module.triple = llvm.get_process_triple()
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64] * 3), _ENTRY)
+    entries_at, masks_at, words = function.args
+    builder = ir.IRBuilder(function.append_basic_block("begin"))
+    entries = builder.inttoptr(entries_at, _I8.as_pointer())
+    masks = builder.inttoptr(masks_at, _I64.as_pointer())
+    planes = builder.alloca(_I64, 8 * MASK_STRIDE)
+    members = builder.alloca(_I64, MASK_BASE + len(sets) * MASK_STRIDE)
+    for pointer in (planes, members):
+        pointer.align = 64
+    groups = builder.lshr(builder.add(words, _I64(GROUP - 1)), _I64(3))
+
+    def place(array: Any, mask: int, word: Any, offset: int = 0) -> Any:
+        return builder.gep(array, [builder.add(word, _I64(mask * MASK_STRIDE + offset))])
+
+    def load(array: Any, mask: int, word: Any, offset: int = 0) -> Any:
+        value = builder.load(builder.bitcast(place(array, mask, word, offset), _WORDS.as_pointer()))
+        value.align = 8
+        return value
+
+    def store(value: Any, array: Any, mask: int, word: Any, offset: int = 0) -> None:
+        builder.store(value, builder.bitcast(place(array, mask, word, offset), _WORDS.as_pointer())).align = 8
+
+    class Loop:
+        """A loop over the first words of all groups, or over all words."""
+
+        def __init__(self, name: str, step: int) -> None:
+            self.name, self.step = name, step
+
+        def __enter__(self) -> Any:
+            before = builder.block
+            self.body = function.append_basic_block(self.name)
+            self.after = function.append_basic_block(self.name + "_end")
+            builder.branch(self.body)
+            builder.position_at_end(self.body)
+            self.word = builder.phi(_I64)
+            self.word.add_incoming(_I64(0), before)
+            return self.word
+
+        def __exit__(self, *error: object) -> None:
+            following = builder.add(self.word, _I64(self.step))
+            self.word.add_incoming(following, builder.block)
+            end = builder.shl(groups, _I64(3))
+            builder.cbranch(builder.icmp_unsigned("<", following, end), self.body, self.after)
+            builder.position_at_end(self.after)
+
+    with Loop("transpose", 1) as word:
+        block = builder.load(builder.bitcast(builder.gep(entries, [builder.shl(word, _I64(6))]), _BYTES.as_pointer()))
+        block.align = 1
+        for bit in range(8):
+            ones = ir.Constant(_BYTES, [1 << bit] * 64)
+            mask = builder.icmp_unsigned("!=", builder.and_(block, ones), ir.Constant(_BYTES, [0] * 64))
+            builder.store(builder.bitcast(mask, _I64), place(planes, bit, word))
+    with Loop("memberships", GROUP) as word:
+        diagram = _Diagram(builder, [load(planes, bit, word) for bit in reversed(range(8))])
+        for i, kinds in enumerate(sets):
+            store(diagram.function(np.isin(split.entry_class, sorted(kinds))), members, i, word, MASK_BASE)
+    # The words before the first and after the last are read, by shifts.
+    end = builder.shl(groups, _I64(3))
+    for i in range(len(sets)):
+        builder.store(_I64(0), place(members, i, _I64(0), MASK_BASE - 1))
+        builder.store(_I64(0), place(members, i, end, MASK_BASE))
+    numbers = {kinds: i for i, kinds in enumerate(sets)}
+    with Loop("decide", GROUP) as word:
+        values: dict[Any, Any] = {}
+
+        def value(operand: Any) -> Any:
+            if operand not in values:
+                values[operand] = load(members, numbers[operand], word, MASK_BASE)
+            return values[operand]
+
+        def splat(places: int) -> Any:
+            return ir.Constant(_WORDS, [places] * GROUP)
+
+        for operation in operations:
+            left, right = operation.left, operation.right
+            if operation.kind == MASK_OR:
+                result = builder.or_(value(left), value(right))
+            elif operation.kind == MASK_AND:
+                result = builder.and_(value(left), value(right))
+            elif operation.kind == MASK_NOT:
+                result = builder.not_(value(left))
+            elif operation.kind == MASK_BACK:
+                before = load(members, numbers[left], word, MASK_BASE - 1)
+                result = builder.or_(
+                    builder.shl(value(left), splat(right)), builder.lshr(before, splat(64 - right))
+                )
+            else:
+                assert operation.kind == MASK_AHEAD
+                after = load(members, numbers[left], word, MASK_BASE + 1)
+                result = builder.or_(builder.lshr(value(left), splat(1)), builder.shl(after, splat(63)))
+            values[operation] = result
+        for output, i in zip(outputs, (DECIDED, UNDECIDED), strict=True):
+            store(value(output), masks, int(split.numbers[i]), word, MASK_BASE)
+    builder.ret_void()
+    return module
