@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import inlined, kernel
-from jittok.kernels.machine import copy_block, load64, prefetch
+from jittok.kernels.machine import copy_block, load64, prefetch, trailing_zeros
 
 #: Positions in `layout`: what to add to a string's address for the place in `memory`
 TYPE = 0  # of its type pointer,
@@ -81,11 +81,10 @@ def put_codepoint(data: Any, n: int, codepoint: int) -> int:
 
     Without branches: text of many scripts is mixed with blanks, at which a branch would be mispredicted.
     """
-    last = 0x80 | (codepoint & 0x3F)
-    middle = 0x80 | (codepoint >> 6 & 0x3F)
-    two = 0xC0 | codepoint >> 6 | last << 8
-    three = 0xE0 | codepoint >> 12 | middle << 8 | last << 16
-    four = 0xF0 | codepoint >> 18 | (0x80 | (codepoint >> 12 & 0x3F)) << 8 | middle << 16 | last << 24
+    two = codepoint >> 6 | (codepoint << 8 & 0x3F00) | 0x80C0
+    three = codepoint >> 12 | (codepoint << 2 & 0x3F00) | (codepoint << 16 & 0x3F0000) | 0x8080E0
+    high = codepoint >> 18 | (codepoint >> 4 & 0x3F00)
+    four = high | (codepoint << 10 & 0x3F0000) | (codepoint << 24 & 0x3F000000) | 0x808080F0
     size = 1
     code = codepoint
     if codepoint >= 0x80:
@@ -152,27 +151,45 @@ def copy_strings(memory: Any, layout: Any, addresses: Any, data: Any, indptr: An
             source = at + layout[OTHER_TEXT]
             if kind == 1:
                 while k < length:
-                    if k + 8 <= length and load64(memory, source + k) & BYTES_80 == 0:
+                    if k + 8 <= length:
+                        # Eight bytes, of which those before the first that is not ASCII count.
+                        eight = load64(memory, source + k)
                         for j in range(8):
-                            data[np.uint64(n + j)] = memory[np.uint64(source + k + j)]
-                        n += 8
-                        k += 8
-                    else:
-                        n = put_codepoint(data, n, np.int64(memory[np.uint64(source + k)]))
-                        k += 1
+                            data[np.uint64(n + j)] = eight >> np.uint64(8 * j) & np.uint64(0xFF)
+                        eight &= BYTES_80
+                        ready = trailing_zeros(eight) >> 3
+                        n += ready
+                        k += ready
+                        if eight == 0:
+                            continue
+                    n = put_codepoint(data, n, np.int64(memory[np.uint64(source + k)]))
+                    k += 1
             elif kind == 2:
                 while k < length:
                     first = source + 2 * k
-                    if k + 8 <= length and (load64(memory, first) | load64(memory, first + 8)) & UNITS_80 == 0:
+                    low = np.int64(memory[np.uint64(first)])
+                    high = np.int64(memory[np.uint64(first + 1)])
+                    if high >= 8:
+                        if high & 0xF8 == 0xD8:
+                            return i
+                        data[np.uint64(n)] = 0xE0 | high >> 4
+                        data[np.uint64(n + 1)] = 0x80 | (high << 2 & 0x3C) | low >> 6
+                        data[np.uint64(n + 2)] = 0x80 | (low & 0x3F)
+                        n += 3
+                        k += 1
+                    elif high != 0 or low >= 0x80:
+                        data[np.uint64(n)] = 0xC0 | high << 2 | low >> 6
+                        data[np.uint64(n + 1)] = 0x80 | (low & 0x3F)
+                        n += 2
+                        k += 1
+                    elif k + 8 <= length and (load64(memory, first) | load64(memory, first + 8)) & UNITS_80 == 0:
                         for j in range(8):
                             data[np.uint64(n + j)] = memory[np.uint64(first + 2 * j)]
                         n += 8
                         k += 8
                     else:
-                        codepoint = np.int64(memory[np.uint64(first)]) | np.int64(memory[np.uint64(first + 1)]) << 8
-                        if codepoint & 0xF800 == 0xD800:
-                            return i
-                        n = put_codepoint(data, n, codepoint)
+                        data[np.uint64(n)] = low
+                        n += 1
                         k += 1
             else:
                 while k < length:
