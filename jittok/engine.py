@@ -70,43 +70,26 @@ class Sources(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Documents, a chunk at a time."""
+    """Documents, of which a range at a time is made into bytes."""
 
-    n_documents: int
-    size: int  # bytes, about
-    bounds: NDArray[np.int64]  # numbers of the documents at which chunks begin, and the number of documents
+    #: [n + 1] where each document begins, in bytes or about: chunks of equal size are cut by it.
+    positions: NDArray[np.int64]
     make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]  # UTF-8 of documents [first, last)
 
     @property
-    def n_chunks(self) -> int:
-        """Number of chunks; at least one."""
-        return len(self.bounds) - 1
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.positions) - 1
 
-    def chunk(self, i: int) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        """UTF-8 and row pointers of chunk `i`, and the number of its first document."""
-        first, last = int(self.bounds[i]), int(self.bounds[i + 1])
-        data, indptr = self.make(first, last)
-        return data, indptr, first
+    @property
+    def size(self) -> int:
+        """Bytes in all, or about."""
+        return int(self.positions[-1] - self.positions[0])
 
     @staticmethod
     def of_arrays(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Source:
         """Documents that are bytes already: document i is ``data[indptr[i]:indptr[i + 1]]``."""
-        return Source(
-            len(indptr) - 1,
-            int(indptr[-1] - indptr[0]),
-            _chunks(indptr),
-            lambda first, last: (data, indptr[first : last + 1]),
-        )
-
-    @staticmethod
-    def of_strings(
-        lengths: NDArray[np.int64], make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]
-    ) -> Source:
-        """Strings, of which `make` gives the UTF-8 form: so much of it is held at a time as there are threads.
-
-        `lengths` are the characters before each string, and in all.
-        """
-        return Source(len(lengths) - 1, int(lengths[-1]), _chunks(lengths), make)
+        return Source(indptr, lambda first, last: (data, indptr[first : last + 1]))
 
 
 class Output:
@@ -287,39 +270,29 @@ class Engine:
         """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
         n_threads = self._n_threads(source, threads)
+        chunks = _chunks(source.positions, n_threads)
         # Most text has a token for every two characters or more; a single chunk tells itself.
-        expected = 0 if source.n_chunks == 1 else source.size // 2
-        output = Output(expected, spans, words)
+        output = Output(0 if len(chunks) == 1 else source.size // 2, spans, words)
         indptr = np.zeros(source.n_documents + 1, np.int64)
         if n_threads == 1:
             # Everything is written where it is to stay.
-            document = 0
-            for i in range(source.n_chunks):
-                data, rows, first_document = source.chunk(i)
-                document += len(rows) - 1
-                ends = indptr[first_document + 1 : document + 1]
-                output.share = (i + 1) / source.n_chunks
-                self._encode_chunk(data, rows, first_document, enabled, output, ends)
+            for first, last in chunks:
+                output.share = _share(source.positions, last)
+                self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
         else:
             spare: deque[Output] = deque()
 
-            def run(i: int) -> tuple[Output, NDArray[np.int64]]:
-                data, rows, first_document = source.chunk(i)
-                try:
-                    result = spare.pop()
-                except IndexError:
-                    result = Output(0, spans, words)
-                result.used = 0
-                ends = np.empty(len(rows) - 1, np.int64)
-                self._encode_chunk(data, rows, first_document, enabled, result, ends)
-                return result, ends
+            def run(chunk: tuple[int, int]) -> Output:
+                first, last = chunk
+                result = _spare(spare, spans, words)
+                ends = indptr[first + 1 : last + 1]
+                self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
+                return result
 
-            document = 1
-            results = self._run_parallel(run, source.n_chunks, n_threads)
-            for done, (result, ends) in enumerate(results, 1):
-                np.add(ends, output.used, out=indptr[document : document + len(ends)])
-                document += len(ends)
-                output.share = done / source.n_chunks
+            results = self._run_parallel(run, chunks, n_threads)
+            for (first, last), result in zip(chunks, results, strict=True):
+                indptr[first + 1 : last + 1] += output.used
+                output.share = _share(source.positions, last)
                 output.add_all(result)
                 spare.append(result)
         return EncodedTexts(
@@ -331,7 +304,7 @@ class Engine:
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
-        n = min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+        n = max(min(_threads(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
         self._text_size = max(self._text_size, source.size // n)
         return n
 
@@ -354,24 +327,22 @@ class Engine:
         counts = np.empty(source.n_documents, np.int64)
         spare: deque[Output] = deque()
 
-        def run(i: int) -> None:
-            data, rows, first_document = source.chunk(i)
-            try:
-                result = spare.pop()
-            except IndexError:
-                result = Output(0, False, False)
-            result.used = 0
-            ends = counts[first_document : first_document + len(rows) - 1]
-            self._encode_chunk(data, rows, first_document, enabled, result, ends)
+        def run(chunk: tuple[int, int]) -> None:
+            first, last = chunk
+            result = _spare(spare, False, False)
+            ends = counts[first:last]
+            self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
             ends[1:] = np.diff(ends)
             spare.append(result)
 
         n_threads = self._n_threads(source, threads)
-        chunks = range(source.n_chunks)
-        deque(map(run, chunks) if n_threads == 1 else self._run_parallel(run, len(chunks), n_threads), maxlen=0)
+        chunks = _chunks(source.positions, n_threads)
+        deque(map(run, chunks) if n_threads == 1 else self._run_parallel(run, chunks, n_threads), maxlen=0)
         return counts
 
-    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> Iterator[T]:
+    def _run_parallel(
+        self, run: Callable[[tuple[int, int]], T], chunks: list[tuple[int, int]], n_threads: int
+    ) -> Iterator[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:
@@ -379,7 +350,7 @@ class Engine:
 
             self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
             self._pool_owner = owner
-        return self._pool.map(run, range(n))
+        return self._pool.map(run, chunks)
 
     def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
         """Which added tokens are wanted; None where a special token is an error."""
@@ -824,15 +795,37 @@ def _threads(threads: int | None) -> int:
     return int(threads)
 
 
-def _chunks(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers of the documents at which chunks of about CHUNK_BYTES begin, and the number of documents."""
-    n = len(indptr) - 1
-    total = int(indptr[-1] - indptr[0])
-    if total <= CHUNK_BYTES + CHUNK_BYTES // 2:
-        return np.array([0, n], np.int64)
-    targets = indptr[0] + np.arange(1, total // CHUNK_BYTES + 1) * CHUNK_BYTES
-    cuts = np.searchsorted(indptr, targets, side="left")
-    return np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).astype(np.int64)
+def _chunks(positions: NDArray[np.int64], n_threads: int) -> list[tuple[int, int]]:
+    """Ranges of documents of about CHUNK_BYTES, at least one; towards the end smaller, so that threads end together."""
+    n = len(positions) - 1
+    end = int(positions[-1])
+    least = max(CHUNK_BYTES // 4, 1)
+    targets = []
+    at = int(positions[0])
+    while n_threads == 1 and end - at > CHUNK_BYTES + CHUNK_BYTES // 2:
+        at += CHUNK_BYTES
+        targets.append(at)
+    while n_threads > 1 and end - at > least + least // 2:
+        at += min(max((end - at) // (2 * n_threads), least), CHUNK_BYTES)
+        targets.append(at)
+    cuts = np.searchsorted(positions, targets, side="left")
+    bounds = np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).tolist()
+    return list(zip(bounds, bounds[1:], strict=False)) or [(0, n)]
+
+
+def _share(positions: NDArray[np.int64], last: int) -> float:
+    """Which part of all text lies before document `last`."""
+    return float((positions[last] - positions[0]) / max(positions[-1] - positions[0], 1))
+
+
+def _spare(spare: deque[Output], spans: bool, words: bool) -> Output:
+    """An empty output, one used before if there is any: its memory is at hand."""
+    try:
+        output = spare.pop()
+    except IndexError:
+        output = Output(0, spans, words)
+    output.used = 0
+    return output
 
 
 def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:

@@ -613,7 +613,7 @@ class Tokenizer:
                     given = texts_from(part, errors=errors, surrogates=chosen, first_number=first)
                     return given.data, given.indptr
 
-                return Source.of_strings(strings.lengths, make), strings.items
+                return Source(strings.lengths, make), strings.items
         whole = self._texts(texts, errors, surrogates)
         return Source.of_arrays(whole.data, whole.indptr), (whole.data, whole.indptr)
 
