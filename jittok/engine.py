@@ -40,6 +40,8 @@ MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
+#: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
+PRELOADED_TOKENS = 1 << 16
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -198,7 +200,7 @@ class Engine:
         #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
         self._text_size = 0
         #: A large cache begins with room for the vocabulary three times.
-        self._cache_bits = min((3 * int(plan.merges.reachable.sum())).bit_length(), LARGEST_CACHE_BITS)
+        self._cache_bits = (3 * min(int(plan.merges.reachable.sum()), PRELOADED_TOKENS)).bit_length()
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
         self._special = {token.content for token in plan.added_tokens if token.special}
         unknown = int(plan.merges.numbers[MERGE_UNKNOWN])
@@ -556,8 +558,8 @@ class Engine:
             fill_cache(self.plan.merges, nothing, old)
             return
         else:
-            # Texts have a new word for every 200 bytes or so, fewer as they go on.
-            expected = (self._text_size // 128 + len(old.slots) // SLOT_WORDS).bit_length()
+            # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
+            expected = (self._text_size // 64 + len(old.slots) // SLOT_WORDS).bit_length()
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         fill_cache(self.plan.merges, old, worker.cache)

@@ -43,6 +43,8 @@ LONG_AT_ONCE = 64
 PARTIAL = 1 << 21
 #: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
 BATCH = 128
+#: Tokens ahead of the one that is put into a cache, whose slots are asked for.
+AHEAD = 12
 #: Places after the ids that may be written over.
 EXTRA_ROOM = 16
 #: Words for each pre-token in ``MergeScratch.keys``.
@@ -68,6 +70,7 @@ USED = 0
 ARENA_USED = 1
 LONG_USED = 2
 KEPT_USED = 3
+PRELOADED = 4  # 1 when the tokens that merging makes are in
 
 #: Positions in ``Chunk.state`` (continued from kernels.split).
 WRITTEN = 8  # ids written so far
@@ -727,6 +730,24 @@ def empty_cache(cache: Any) -> int:
     return 0
 
 
+@inlined
+def token_key(merges: Any, token: int) -> tuple[np.uint64, np.uint64]:
+    """The key of a token as a pre-token; zero for one that is none."""
+    first = merges.token_indptr[np.uint64(token)]
+    length = np.uint64(merges.token_indptr[np.uint64(token + 1)] - first)
+    if merges.reachable[np.uint64(token)] == 0 or length > np.uint64(KEY_BYTES) or length == ZERO:
+        return ZERO, ZERO
+    # The token bytes go on far enough to be read past a token.
+    low = load64(merges.token_bytes, first)
+    high = load64(merges.token_bytes, first + 8)
+    if length <= np.uint64(8):
+        low &= ~ZERO >> (np.uint64(64) - np.uint64(8) * length)
+        high = ZERO
+    else:
+        high &= ~ZERO >> (np.uint64(128) - np.uint64(8) * length)
+    return low, high | length << COUNT_SHIFT
+
+
 @kernel
 def fill_cache(merges: Any, old: Any, new: Any) -> int:
     """Put the short words of one cache, and the tokens that merging makes, into a new one that is still empty.
@@ -762,26 +783,21 @@ def fill_cache(merges: Any, old: Any, new: Any) -> int:
             )
         slots[at + 3] = value
         counters[USED] += 1
-    if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0:
+    counters[PRELOADED] = old.counters[PRELOADED]
+    if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0 or counters[PRELOADED] == 1:
         return counters[USED]
-    for token in range(merges.reachable.size):
+    counters[PRELOADED] = 1
+    n_tokens = merges.reachable.size
+    for token in range(n_tokens):
         # Room is left for three times as many words: tokens beyond that are found when they come.
         if counters[USED] >= slots.size >> 4:
             break
-        first = merges.token_indptr[token]
-        length = merges.token_indptr[token + 1] - first
-        if merges.reachable[token] == 0 or length > KEY_BYTES:
-            continue
-        if merges.token_bytes[first] == EDGE_BYTE:
-            continue  # as a pre-token it is an edge, which has no ids
-        low = ZERO
-        high = np.uint64(length) << COUNT_SHIFT
-        for i in range(length):
-            byte = np.uint64(merges.token_bytes[first + i])
-            if i < 8:
-                low |= byte << np.uint64(8 * i)
-            else:
-                high |= byte << np.uint64(8 * (i - 8))
+        if token + AHEAD < n_tokens:
+            low, high = token_key(merges, token + AHEAD)
+            prefetch(slots, np.int64(key_slot(low, high, mask) << np.uint64(2)))
+        low, high = token_key(merges, token)
+        if high == 0 or merges.token_bytes[merges.token_indptr[token]] == EDGE_BYTE:
+            continue  # the byte of an edge, as a pre-token, is an edge, which has no ids
         at = find_slot(slots, key_slot(low, high, mask), low, high)
         if slots[at + 1] == 0:
             slots[at] = low
