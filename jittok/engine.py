@@ -7,8 +7,9 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jittok.rewriting import Rewriter
 
 T = TypeVar("T")
+U = TypeVar("U")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 
 #: Bytes of text in a chunk: enough work for a call, few enough to share out and to interrupt.
@@ -138,6 +140,12 @@ class Output:
             self.spans = _larger(self.spans, first, self._expected())
         return self.spans[first : self.used]
 
+    def make_room(self, n: int) -> None:
+        """Allocate all arrays, which are empty, for `n` ids."""
+        self.ids = np.empty(n, np.int32)
+        self.spans = None if self.spans is None else np.empty((n, 2), np.int64)
+        self.words = None if self.words is None else np.empty(n, np.int32)
+
     def _expected(self) -> int:
         """How many ids there will be, as far as can be told."""
         if self.used == 0 or self.share >= 1:
@@ -158,14 +166,73 @@ class Output:
         if words is not None and self.words is not None:
             self.words[first : self.used] = words
 
-    def add_all(self, other: Output) -> None:
-        """Append all that another one holds."""
-        n = other.used
-        self.add(
-            other.ids[:n],
-            None if other.spans is None else other.spans[:n],
-            None if other.words is None else other.words[:n],
-        )
+class Joined:
+    """The outputs of chunks that end in any order, put one after another.
+
+    Whoever ends a chunk copies it, while it is in that processor's cache, once all before it have their places.
+    """
+
+    def __init__(self, spans: bool, words: bool) -> None:
+        self._wanted = spans, words
+        self._lock = threading.Lock()
+        self._next = 0  # the first chunk that has no place yet
+        self._waiting: dict[int, tuple[Output, NDArray[np.int64], float]] = {}
+        self._total = 0  # ids of the chunks that have their places
+        #: What is copied to; another one is begun when the last is full, as arrays in use cannot be moved.
+        self._outputs = [Output(0, spans, words)]
+        #: Outputs to be used again: their memory is at hand.
+        self.spare: deque[Output] = deque()
+
+    def empty(self) -> Output:
+        """An output for a chunk."""
+        try:
+            output = self.spare.pop()
+        except IndexError:
+            output = Output(0, *self._wanted)
+        output.used = 0
+        return output
+
+    def put(self, number: int, result: Output, ends: NDArray[np.int64], share: float) -> None:
+        """Take the output of a chunk, and make `ends` count from the beginning of all.
+
+        `share` is which part of all text the chunks up to this one make.
+        """
+        with self._lock:
+            self._waiting[number] = result, ends, share
+        while True:
+            with self._lock:
+                if self._next not in self._waiting:
+                    return
+                result, ends, share = self._waiting.pop(self._next)
+                self._next += 1
+                n, before = result.used, self._total
+                self._total += n
+                output = self._outputs[-1]
+                if output.used + n > len(output.ids):
+                    output = Output(0, *self._wanted)
+                    output.make_room(max(int(self._total / max(share, 1e-9) * 1.05) - before, n))
+                    self._outputs.append(output)
+                first = output.used
+                output.used += n
+            place = slice(first, first + n)
+            output.ids[place] = result.ids[:n]
+            if output.spans is not None and result.spans is not None:
+                output.spans[place] = result.spans[:n]
+            if output.words is not None and result.words is not None:
+                output.words[place] = result.words[:n]
+            ends += before
+            self.spare.append(result)
+
+    def whole(self) -> Output:
+        """All outputs as one."""
+        if len(self._outputs) > 2:
+            whole = Output(0, *self._wanted)
+            whole.make_room(self._total)
+            for output in self._outputs:
+                n = output.used
+                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n))
+            return whole
+        return self._outputs[-1]
 
 
 class Worker:
@@ -282,21 +349,17 @@ class Engine:
                 output.share = _share(source.positions, last)
                 self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
         else:
-            spare: deque[Output] = deque()
+            joined = Joined(spans, words)
 
-            def run(chunk: tuple[int, int]) -> Output:
-                first, last = chunk
-                result = _spare(spare, spans, words)
+            def encode(number: int) -> None:
+                first, last = chunks[number]
+                result = joined.empty()
                 ends = indptr[first + 1 : last + 1]
                 self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
-                return result
+                joined.put(number, result, ends, _share(source.positions, last))
 
-            results = self._run_parallel(run, chunks, n_threads)
-            for (first, last), result in zip(chunks, results, strict=True):
-                indptr[first + 1 : last + 1] += output.used
-                output.share = _share(source.positions, last)
-                output.add_all(result)
-                spare.append(result)
+            deque(self._run_parallel(encode, range(len(chunks)), n_threads), maxlen=0)
+            output = joined.whole()
         return EncodedTexts(
             _frozen(output.ids[: output.used]),
             _frozen(indptr),
@@ -327,24 +390,22 @@ class Engine:
         """As :meth:`count`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
         counts = np.empty(source.n_documents, np.int64)
-        spare: deque[Output] = deque()
+        joined = Joined(False, False)
 
         def run(chunk: tuple[int, int]) -> None:
             first, last = chunk
-            result = _spare(spare, False, False)
+            result = joined.empty()
             ends = counts[first:last]
             self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
             ends[1:] = np.diff(ends)
-            spare.append(result)
+            joined.spare.append(result)
 
         n_threads = self._n_threads(source, threads)
         chunks = _chunks(source.positions, n_threads)
         deque(map(run, chunks) if n_threads == 1 else self._run_parallel(run, chunks, n_threads), maxlen=0)
         return counts
 
-    def _run_parallel(
-        self, run: Callable[[tuple[int, int]], T], chunks: list[tuple[int, int]], n_threads: int
-    ) -> Iterator[T]:
+    def _run_parallel(self, run: Callable[[U], T], tasks: Iterable[U], n_threads: int) -> Iterator[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:
@@ -352,7 +413,7 @@ class Engine:
 
             self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
             self._pool_owner = owner
-        return self._pool.map(run, chunks)
+        return self._pool.map(run, tasks)
 
     def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
         """Which added tokens are wanted; None where a special token is an error."""
@@ -820,14 +881,8 @@ def _share(positions: NDArray[np.int64], last: int) -> float:
     return float((positions[last] - positions[0]) / max(positions[-1] - positions[0], 1))
 
 
-def _spare(spare: deque[Output], spans: bool, words: bool) -> Output:
-    """An empty output, one used before if there is any: its memory is at hand."""
-    try:
-        output = spare.pop()
-    except IndexError:
-        output = Output(0, spans, words)
-    output.used = 0
-    return output
+def _first(array: NDArray[Any] | None, n: int) -> NDArray[Any] | None:
+    return None if array is None else array[:n]
 
 
 def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
