@@ -243,11 +243,11 @@ class Worker:
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.words import SHORT_PLACES, new_merge_scratch, new_word_cache
+        from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
-        self.scratch = new_merge_scratch()
-        self.lanes = new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES)
+        self.scratch = new_word_scratch()
+        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.bytes_seen = 0
 
@@ -447,7 +447,7 @@ class Engine:
         ends: NDArray[np.int64],
     ) -> None:
         """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
-        from jittok.kernels.words import EXTRA_ROOM
+        from jittok.kernels.word_cache import EXTRA_ROOM
 
         plan = self.plan
         n_documents = len(indptr) - 1
@@ -598,7 +598,8 @@ class Engine:
 
     def _enlarge(self, worker: Worker) -> None:
         """Give a worker a larger cache with what it knows, or an emptied one if it is as large as may be."""
-        from jittok.kernels.words import SLOT_WORDS, fill_cache, new_word_cache
+        from jittok.kernels.bpe import fill_cache
+        from jittok.kernels.word_cache import SLOT_WORDS, new_word_cache
 
         if self._merges is self.plan.merges and worker.bytes_seen >= SMALL_TEXT:
             # Read at random for every new word: worth large pages once there is much text.
@@ -629,7 +630,7 @@ class Engine:
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
     ) -> EncodedTexts:
         """Cut text parts for the last time, merge, and put added tokens between."""
-        from jittok.kernels.words import EXTRA_ROOM
+        from jittok.kernels.word_cache import EXTRA_ROOM
 
         plan = self.plan
         has_tokens = bool((parts.token >= 0).any())
@@ -730,8 +731,9 @@ class Engine:
 
         `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says.
         """
+        from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH, encode_segments
         from jittok.kernels.split import POSITION, SEGMENT
-        from jittok.kernels.words import MORE_CACHE, MORE_SCRATCH, NEEDED, WRITTEN, encode_segments, new_merge_scratch
+        from jittok.kernels.word_cache import NEEDED, WRITTEN, new_word_scratch
 
         if not len(start):
             return first
@@ -761,7 +763,7 @@ class Engine:
                 length,
             )
             if status == MORE_SCRATCH:
-                worker.scratch = new_merge_scratch(int(state[NEEDED]))
+                worker.scratch = new_word_scratch(int(state[NEEDED]))
             elif status == MORE_CACHE:
                 self._enlarge(worker)
             else:
@@ -769,7 +771,7 @@ class Engine:
         n = int(state[WRITTEN])
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
-            worker.scratch = new_merge_scratch()
+            worker.scratch = new_word_scratch()
         self._workers.append(worker)
         return n
 

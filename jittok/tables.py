@@ -96,8 +96,8 @@ class MergeTables(NamedTuple):
 
     A word is first turned into initial symbols, one for each unit (a byte, or a codepoint). A merge joins two
     neighbouring symbols; merges are numbered by rank, and the lowest number present, leftmost first, is always
-    done next. ``pair_slots`` is an open-addressing hash table: ``left << 44 | right << 24 | merge number``,
-    all ones where empty; it is at most half full, so a probe ends.
+    done next. ``pair_slots`` is a hash table of ``left << 44 | right << 24 | merge number``, all ones where empty,
+    in lines of eight slots that are used in order; where a line is full the search goes on in the next.
 
     *Ranked* tables (byte-level models): a token can only ever come from one pair, the last merge made when its
     own bytes are merged alone, because merges inside it do not depend on what is outside until it is formed.
@@ -107,7 +107,7 @@ class MergeTables(NamedTuple):
     *General* tables (anything else): all pairs, symbols are token ids, ``merge_result`` gives the result.
     """
 
-    pair_slots: NDArray[np.uint64]  # [power of two]
+    pair_slots: NDArray[np.uint64]  # [power of two, at least 8] in lines of eight, one of them not full
     byte_pair: NDArray[np.int32]  # [65536] merge number of two bytes (first | second << 8), NO_MERGE if none; ranked only
     merge_result: NDArray[np.int32]  # [n_merges] symbol that a merge makes
     symbol_token: NDArray[np.int32]  # [n_symbols] token id of a symbol
@@ -117,7 +117,7 @@ class MergeTables(NamedTuple):
     token_bytes: NDArray[np.uint8]  # bytes of all tokens, one after another (units of the model), 64 more at the end
     token_indptr: NDArray[np.int64]  # [vocabulary + 1] token i is token_bytes[token_indptr[i] : token_indptr[i + 1]]
     reachable: NDArray[np.uint8]  # [vocabulary] 1: merging the token's own bytes gives it; 2: see MISSING_UNKNOWN
-    crossed: NDArray[np.uint64]  # bitmap of codepoint junctions that some token spans (see kernels.words)
+    crossed: NDArray[np.uint64]  # bitmap of codepoint junctions that some token spans (see kernels.bpe)
     numbers: NDArray[np.int64]  # see MERGE_* below
 
 

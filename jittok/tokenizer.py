@@ -21,7 +21,7 @@ from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, 
 from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
-from .text import Errors, Surrogates, Texts, text_from, texts_from
+from .text import Errors, Surrogates, Texts, check_texts, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
@@ -590,9 +590,6 @@ class Tokenizer:
             return "replace" if self.spec.reference == "tiktoken" else "raise"
         return surrogates
 
-    def _texts(self, texts: Any, errors: Errors, surrogates: Surrogates | None) -> Texts:
-        return texts_from(texts, errors=errors, surrogates=self._surrogates(surrogates))
-
     def _source(
         self, texts: Any, errors: Errors, surrogates: Surrogates | None
     ) -> tuple[Source, TextSource]:
@@ -614,8 +611,17 @@ class Tokenizer:
                     return given.data, given.indptr
 
                 return Source(strings.lengths, make), strings.items
-        whole = self._texts(texts, errors, surrogates)
-        return Source.of_arrays(whole.data, whole.indptr), (whole.data, whole.indptr)
+        whole = texts_from(texts, errors=errors, surrogates=chosen, check=False)
+        shown = whole.data, whole.indptr
+        if whole.is_checked:
+            return Source.of_arrays(*shown), shown
+
+        def checked(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+            part = whole._replace(indptr=whole.indptr[first : last + 1])
+            check_texts(part, first)
+            return part.data, part.indptr
+
+        return Source(whole.indptr, checked), shown
 
     def _encode_texts(
         self, texts: Texts, spans: bool, special: SpecialPolicy | None, threads: int | None

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 import jittok
 from jittok import engine
-from jittok.errors import FormatError, SpecialTokenError, UnsupportedError
+from jittok.errors import FormatError, SpecialTokenError, TextError, UnsupportedError
 
 CODE = Path(__file__).parent
 
@@ -149,7 +149,7 @@ np.seterr(all="ignore")
 import jittok.kernels.split as split
 split.CHUNK = int(sys.argv[2])
 split.WORTH_STARTING = max(2, split.CHUNK // 8)
-import jittok.kernels.words as words
+import jittok.kernels.word_cache as words
 assert words.CHUNK == split.CHUNK
 import jittok, random_configs
 from tokenizers import Tokenizer
@@ -366,3 +366,21 @@ def test_many_threads_give_what_one_gives_where_tokens_become_dense(monkeypatch)
         assert (tokenizer.count_batch(texts, threads=threads) == np.diff(one.indptr)).all()
         with pytest.raises(SpecialTokenError, match="text 61 "):
             tokenizer.encode_batch([*texts[:61], "<|endoftext|>"], special="raise", threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_invalid_bytes_in_a_later_chunk_are_named(monkeypatch, threads):
+    monkeypatch.setattr(engine, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    texts = [b"some text, and more of it "] * 300
+    data = np.frombuffer(b"".join(texts), np.uint8).copy()
+    indptr = np.arange(301) * len(texts[0])
+    tokenizer = jittok.load_default()
+    tokenizer.encode_batch((data, indptr), threads=threads)
+    data[indptr[211] + 7] = 0xFF
+    with pytest.raises(TextError, match=r"texts\[211\]: invalid UTF-8 at byte 7"):
+        tokenizer.encode_batch((data, indptr), threads=threads)
+    with pytest.raises(TextError, match=r"texts\[211\]: invalid UTF-8 at byte 7"):
+        tokenizer.count_batch((data, indptr), threads=threads)
+    replaced = tokenizer.encode_batch((data, indptr), threads=threads, errors="replace")
+    assert replaced[211] == tokenizer.encode("some te\ufffdt, and more of it ").ids.tolist()

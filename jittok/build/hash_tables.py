@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 #: An empty slot.
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-SECOND_FACTOR = np.uint64(0xC2B2AE3D27D4EB4F)
+#: Slots in a line of a table of pairs: a cache line.
+LINE = 8
 
 
 def table_size(n: int) -> int:
@@ -44,18 +45,16 @@ def fill_slots(hashes: NDArray[np.uint64], slots: NDArray[np.uint64]) -> NDArray
     return table
 
 
-def fill_two_choices(
-    first: NDArray[np.uint64], second: NDArray[np.uint64], slots: NDArray[np.uint64]
-) -> NDArray[np.uint64]:
-    """A table in which every entry is at one of its two hashes modulo the size (cuckoo hashing).
+def fill_lines(hashes: NDArray[np.uint64], slots: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A table in lines of LINE slots, each entry in the line of its hash modulo the number of lines.
 
-    Entries that meet in one place are moved to their other place, all at once and again, until none meet. At a
-    load below one half this ends after a few tens of rounds; if it does not, the table is doubled.
+    An entry whose line is full is in the next line that is not. Slots of a line are used in order, so that a line is
+    full if its last slot is in use.
 
     Parameters
     ----------
-    first, second : uint64[n]
-        The two hashes of each entry, before they are reduced to the table size.
+    hashes : uint64[n]
+        Before they are reduced to the number of lines.
     slots : uint64[n]
         Entries, distinct and not EMPTY.
 
@@ -64,30 +63,23 @@ def fill_two_choices(
     uint64[power of two]
         At most 0.45 full.
     """
-    size = 8
+    size = LINE
     while size * 0.45 < len(slots):
         size *= 2
-    while True:
-        mask = np.uint64(size - 1)
-        choices = np.stack([first & mask, second & mask]).astype(np.int64)
-        owner = np.full(size, -1, np.int64)
-        side = np.zeros(len(slots), np.int64)
-        pending = np.arange(len(slots))
-        for _ in range(500):
-            if not pending.size:
-                table = np.full(size, EMPTY, np.uint64)
-                held = np.flatnonzero(owner >= 0)
-                table[held] = slots[owner[held]]
-                return table
-            place = choices[side[pending], pending]
-            before = owner[place]
-            owner[place] = pending  # of several that come to one place, one stays
-            winners = owner[place] == pending
-            evicted = np.unique(before[winners & (before >= 0)])
-            losers = pending[~winners]
-            pending = np.concatenate([losers, evicted])
-            side[pending] ^= 1
-        size *= 2
+    home = (hashes & np.uint64(size // LINE - 1)).astype(np.int64) * LINE
+    order = np.argsort(home, kind="stable")
+    count = np.arange(len(slots))
+    place = np.maximum.accumulate(home[order] - count) + count
+    table = np.full(size, EMPTY, np.uint64)
+    inside = place < size
+    table[place[inside]] = slots[order[inside]]
+    # Beyond the last line is the first.
+    line = 0
+    for entry in slots[order[~inside]]:
+        while table[line + LINE - 1] != EMPTY:
+            line += LINE
+        table[line + int(np.flatnonzero(table[line : line + LINE] == EMPTY)[0])] = entry
+    return table
 
 
 def hash_key(key: NDArray[np.uint64]) -> NDArray[np.uint64]:

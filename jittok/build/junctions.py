@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: Marks a part of a codepoint, as in ``kernels.words``.
+#: Marks a part of a codepoint, as in ``kernels.bpe``.
 PARTIAL = 1 << 21
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 #: Bits of the bitmap for each junction, and the largest bitmap, 1 MiB.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, SECOND_FACTOR, fill_slots, fill_two_choices, hash_key
+from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, fill_lines, fill_slots, hash_key
 from jittok.build.junctions import crossed_junctions
 from jittok.errors import FormatError, UnsupportedError
 from jittok.spec import BPEModel, RankModel
@@ -170,8 +170,8 @@ def _pair_slots(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np
     """Hash table from two symbols to the merge number, which is the position in the arrays."""
     keys = left.astype(np.uint64) << np.uint64(20) | right.astype(np.uint64)
     with np.errstate(over="ignore"):
-        first, second = keys * PAIR_FACTOR >> np.uint64(40), keys * SECOND_FACTOR >> np.uint64(40)
-    return fill_two_choices(first, second, keys << np.uint64(24) | np.arange(len(left), dtype=np.uint64))
+        hashes = keys * PAIR_FACTOR >> np.uint64(40)
+    return fill_lines(hashes, keys << np.uint64(24) | np.arange(len(left), dtype=np.uint64))
 
 
 def _build(
@@ -250,7 +250,7 @@ def _variants(model: BPEModel | RankModel | None) -> int:
 def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:
     """Tables with the one pair that can make each token; see :class:`~jittok.tables.MergeTables`."""
     from jittok.kernels.canonical import find_last_merges
-    from jittok.kernels.words import new_merge_scratch
+    from jittok.kernels.word_cache import new_word_scratch
 
     lengths = np.diff(general.token_indptr)
     tokens = np.flatnonzero(lengths > 1)
@@ -258,7 +258,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
     frozen = MergeTables(*general)
     for array in frozen:
         array.setflags(write=False)
-    scratch = new_merge_scratch(max(8, int(lengths.max())))
+    scratch = new_word_scratch(max(8, int(lengths.max())))
     find_last_merges(frozen, tokens, scratch, last_merge)
     reached = last_merge >= 0
     order = np.argsort(last_merge[reached], kind="stable")

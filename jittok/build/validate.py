@@ -131,6 +131,7 @@ def check_merges(tables: MergeTables, where: str) -> None:
     check(len(tables.reachable) == n_tokens, "reachable", "a value for each token")
     for name in ("pair_slots", "unit_slots", "direct_slots"):
         check.power_of_two(getattr(tables, name), name)
+    check((tables.pair_slots[7::8] == EMPTY).any(), "pair_slots", "a line of eight slots that is not full")
     pairs = tables.pair_slots[tables.pair_slots != EMPTY]
     made = (pairs & np.uint64(_NO_MERGE)).astype(np.int64)
     left, right = (pairs >> np.uint64(44)).astype(np.int64), (pairs >> np.uint64(24) & np.uint64(0xFFFFF)).astype(np.int64)

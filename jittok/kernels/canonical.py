@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jittok._jit import kernel
+from jittok.kernels.bpe import merge_word
 from jittok.kernels.merge import LAST_MERGE
-from jittok.kernels.words import merge_word
 
 
 @kernel

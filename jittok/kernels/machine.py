@@ -42,6 +42,27 @@ def store_pair(array: Any, index: int, pair: np.uint64) -> None:
 
 
 @machine_operation
+def load_pair(array: Any, index: int) -> np.uint64:
+    """``array[index]`` (int32) in the low and ``array[index + 1]`` in the high 32 bits."""
+    return np.uint64(int(array[int(index)]) & 0xFFFFFFFF | (int(array[int(index) + 1]) & 0xFFFFFFFF) << 32)
+
+
+@machine_operation
+def least_of_16(array: Any, index: int) -> int:
+    """The least of 16 items of an int32 array from `index`."""
+    return int(array[int(index) : int(index) + 16].min())
+
+
+@machine_operation
+def find_in_line(slots: Any, first: int, key: np.uint64) -> np.uint64:
+    """Of the eight items of a uint64 array from `first`, the one whose upper 40 bits are `key`; all ones for none."""
+    for item in slots[int(first) : int(first) + 8]:
+        if int(item) >> 24 == int(key):
+            return np.uint64(item)
+    return np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@machine_operation
 def copy_ids(target: Any, to: int, source: Any, at: int) -> None:
     """Copy 16 items of an int32 array into another."""
     target[int(to) : int(to) + 16] = source[int(at) : int(at) + 16]

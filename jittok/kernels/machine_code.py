@@ -77,6 +77,63 @@ def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
 
 
 _IDS = ir.VectorType(_I32, 16)
+_LINE = ir.VectorType(_I64, 8)
+
+
+@intrinsic
+def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
+    """``array[index]`` (int32) in the low and ``array[index + 1]`` in the high 32 bits."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 2))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        value = builder.load(builder.bitcast(pointer, _I64.as_pointer()))
+        value.align = 4
+        return value
+
+    return types.uint64(array, types.int64), code
+
+
+@intrinsic
+def least_of_16(typing_context: Any, array: Any, index: Any) -> Any:
+    """The least of 16 items of an int32 array from `index`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 2))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        value = builder.load(builder.bitcast(pointer, _IDS.as_pointer()))
+        value.align = 4
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_I32, [_IDS]), "llvm.vector.reduce.smin.v16i32"
+        )
+        return builder.sext(builder.call(function, [value]), _I64)
+
+    return types.int64(array, types.int64), code
+
+
+@intrinsic
+def find_in_line(typing_context: Any, slots: Any, first: Any, key: Any) -> Any:
+    """Of the eight items of a uint64 array from `first`, the one whose upper 40 bits are `key`; all ones for none."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 3))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        line = builder.load(builder.bitcast(pointer, _LINE.as_pointer()))
+        line.align = 8
+        undefined = ir.Constant(_LINE, ir.Undefined)
+        single = builder.insert_element(undefined, arguments[2], ir.Constant(_I32, 0))
+        keys = builder.shuffle_vector(single, undefined, ir.Constant(ir.VectorType(_I32, 8), [0] * 8))
+        equal = builder.icmp_unsigned("==", builder.lshr(line, ir.Constant(_LINE, [24] * 8)), keys)
+        bits = builder.zext(builder.bitcast(equal, _I8), _I64)
+        zeros = builder.module.declare_intrinsic("llvm.cttz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+        place = builder.call(zeros, [builder.or_(bits, ir.Constant(_I64, 128)), ir.Constant(_I1, 1)])
+        items = builder.bitcast(pointer, _I64.as_pointer())
+        item = builder.load(builder.gep(items, [place]))
+        item.align = 8
+        found = builder.icmp_unsigned("!=", bits, ir.Constant(_I64, 0))
+        return builder.select(found, item, ir.Constant(_I64, -1))
+
+    return types.uint64(slots, types.int64, types.uint64), code
 
 
 @intrinsic

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined
-from jittok.kernels.machine import highest_bit, multiply, prefetch, trailing_zeros
+from jittok.kernels.machine import find_in_line, highest_bit, least_of_16, multiply, prefetch, trailing_zeros
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_FUSE_UNKNOWN,
@@ -28,8 +28,8 @@ NO_MERGE = (1 << 24) - 1
 SHORT_WORD = 48
 #: A symbol that no pair has.
 NO_SYMBOL = (1 << 20) - 1
-#: In ``merge_ranked``: most places of a word, which a bit mask of 64 has besides two sentinels.
-MOST_PLACES = 62
+#: In ``merge_ranked``: most bytes of a word, which a bit mask of 64 has besides two sentinels and one above.
+MOST_BYTES = 61
 #: A merge number and a place share one number.
 PLACE_BITS = 6
 PLACE_MASK = (1 << PLACE_BITS) - 1
@@ -39,7 +39,6 @@ LAST_MERGE = 63
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-SECOND_FACTOR = np.uint64(0xC2B2AE3D27D4EB4F)
 PAIR_SHIFT = np.uint64(40)
 ONE = np.uint64(1)
 MERGE_BITS = np.uint64(24)
@@ -55,6 +54,7 @@ class MergeLanes(NamedTuple):
     alive: NDArray[np.uint64]  # [words]
     active: NDArray[np.int32]  # [words]
     places: NDArray[np.int32]  # [words]
+    base: NDArray[np.int32]  # [words + 1] where the places of each word begin
 
 
 def new_merge_lanes(n_words: int, n_places: int) -> MergeLanes:
@@ -65,21 +65,35 @@ def new_merge_lanes(n_words: int, n_places: int) -> MergeLanes:
         alive=np.zeros(n_words, np.uint64),
         active=np.zeros(n_words, np.int32),
         places=np.zeros(n_words, np.int32),
+        base=np.zeros(n_words + 1, np.int32),
     )
 
 
 @inlined
-def find_merge(slots: Any, left: int, right: int) -> int:
-    """Number of the merge of two symbols, NO_MERGE if there is none.
+def pair_line(slots: Any, key: np.uint64) -> np.uint64:
+    """The line of eight slots where the search for a pair begins."""
+    return (multiply(key, PAIR_FACTOR) >> PAIR_SHIFT) & np.uint64((slots.size >> 3) - 1)
 
-    Each pair is in one of two places (cuckoo hashing), so there is no loop and no branch to mispredict.
+
+@inlined
+def find_merge(slots: Any, key: np.uint64) -> int:
+    """Number of the merge of two symbols, ``left << 20 | right``; NO_MERGE if there is none.
+
+    A pair is in its line of eight slots; or, if that is full, in the next. Most pairs that are looked up are in
+    none, and few lines are full, so one vector comparison nearly always settles it, and no branch is mispredicted.
     """
-    key = np.uint64(left) << np.uint64(20) | np.uint64(right)
-    mask = np.uint64(slots.size - 1)
-    one = slots[(multiply(key, PAIR_FACTOR) >> PAIR_SHIFT) & mask]
-    other = slots[(multiply(key, SECOND_FACTOR) >> PAIR_SHIFT) & mask]
-    number = other & MERGE_MASK if other >> MERGE_BITS == key else MERGE_MASK
-    return np.int64(one & MERGE_MASK if one >> MERGE_BITS == key else number)
+    line = pair_line(slots, key)
+    while True:
+        entry = find_in_line(slots, np.int64(line << np.uint64(3)), key)
+        if slots[line << np.uint64(3) | np.uint64(7)] == EMPTY or entry != EMPTY:
+            return np.int64(entry & MERGE_MASK)
+        line = (line + ONE) & np.uint64((slots.size >> 3) - 1)
+
+
+@inlined
+def pair_key(left: int, right: int) -> np.uint64:
+    """Two symbols as one number."""
+    return np.uint64(left) << np.uint64(20) | np.uint64(right)
 
 
 @helper
@@ -172,19 +186,18 @@ def merge_ranked(
     first: Any,
     lengths: Any,
     n_words: int,
-    width: int,
     byte_pair: Any,
     pair_slots: Any,
     tokens: Any,
     lanes: Any,
     ids: Any,
 ) -> int:
-    """Merge many words of fewer than `width` bytes by ranked tables, all of them a step at a time.
+    """Merge many words of at most MOST_BYTES bytes by ranked tables, all of them a step at a time.
 
     A look-up misses the nearer caches, so each step first finds the next merge of every word and asks for the table
     lines that it needs, then looks up. Merged symbols are not moved: a bit mask says which places still hold one,
     with a sentinel at either end. The merge at each place is ``number << PLACE_BITS | place``, so that the least of
-    a word is its next merge, leftmost first.
+    a word is its next merge, leftmost first. A word has one place for each byte, in blocks of 16.
 
     Parameters
     ----------
@@ -192,27 +205,26 @@ def merge_ranked(
         The words' bytes.
     first, lengths : int32[n_words]
         Where each word is.
-    width : int
-        Places for each word, from 16 to MOST_PLACES.
     byte_pair, pair_slots, tokens
         Of :class:`~jittok.tables.MergeTables`.
     lanes : MergeLanes
         Scratch for so many words of so many places.
-    ids : int32[n_words * width]
-        Output: the token ids of word w from ``w * width`` on; ``lengths[w]`` becomes their number.
+    ids : int32
+        Output: the token ids of word w from ``lanes.base[w]`` on; ``lengths[w]`` becomes their number.
     """
     symbols = lanes.symbols
     packed = lanes.packed
     alive = lanes.alive
     active = lanes.active
     places = lanes.places
-    mask = np.uint64(pair_slots.size - 1)
+    bases = lanes.base
+    base = np.int64(0)
     for w in range(n_words):
         at = np.int64(first[w])
         n = np.int64(lengths[w])
-        base = w * width
-        row = w * (width + 2)
-        for i in range(width):
+        row = base + 2 * w
+        blocks = (n + 15) >> 4
+        for i in range(blocks << 4):
             packed[np.uint64(base + i)] = NO_PACKED
         symbols[np.uint64(row)] = NO_SYMBOL
         byte = np.int64(text[np.uint64(at)])
@@ -225,21 +237,23 @@ def merge_ranked(
         symbols[np.uint64(row + n + 1)] = NO_SYMBOL
         alive[w] = (ONE << np.uint64(n + 2)) - ONE
         active[w] = w
+        bases[w] = base
+        base += blocks << 4
+    bases[n_words] = base
     n_active = n_words
     while n_active > 0:
         kept = 0
         for q in range(n_active):
             w = np.int64(active[np.uint64(q)])
-            base = w * width
-            row = w * (width + 2)
-            least = np.int32(NO_PACKED)
-            for i in range(width):
-                value = packed[np.uint64(base + i)]
-                least = value if value < least else least
+            base = np.int64(bases[np.uint64(w)])
+            row = base + 2 * w
+            least = least_of_16(packed, base)
+            for block in range(base + 16, np.int64(bases[np.uint64(w + 1)]), 16):
+                least = min(least, least_of_16(packed, block))
             if least >= NO_PACKED:
                 continue
-            at = np.uint64(np.int64(least) & PLACE_MASK)
-            symbol = (np.int64(least) >> PLACE_BITS) + 256
+            at = np.uint64(least & PLACE_MASK)
+            symbol = (least >> PLACE_BITS) + 256
             bits = alive[np.uint64(w)]
             above = (bits >> at >> ONE) << at << ONE
             right = np.uint64(trailing_zeros(above))
@@ -250,40 +264,39 @@ def merge_ranked(
             before = np.uint64(highest_bit(bits & ((ONE << at) - ONE)))
             symbols[np.uint64(row) + at] = symbol
             packed[np.uint64(base) + right] = NO_PACKED
-            to_right = np.uint64(symbol) << np.uint64(20) | np.uint64(symbols[np.uint64(row) + beyond])
-            to_left = np.uint64(symbols[np.uint64(row) + before]) << np.uint64(20) | np.uint64(symbol)
-            prefetch(pair_slots, np.int64((multiply(to_right, PAIR_FACTOR) >> PAIR_SHIFT) & mask))
-            prefetch(pair_slots, np.int64((multiply(to_right, SECOND_FACTOR) >> PAIR_SHIFT) & mask))
-            prefetch(pair_slots, np.int64((multiply(to_left, PAIR_FACTOR) >> PAIR_SHIFT) & mask))
-            prefetch(pair_slots, np.int64((multiply(to_left, SECOND_FACTOR) >> PAIR_SHIFT) & mask))
+            to_right = pair_key(symbol, np.int64(symbols[np.uint64(row) + beyond]))
+            to_left = pair_key(np.int64(symbols[np.uint64(row) + before]), symbol)
+            prefetch(pair_slots, np.int64(pair_line(pair_slots, to_right) << np.uint64(3)))
+            prefetch(pair_slots, np.int64(pair_line(pair_slots, to_left) << np.uint64(3)))
             active[np.uint64(kept)] = w
             places[np.uint64(kept)] = np.int64(at | before << np.uint64(8) | beyond << np.uint64(16))
             kept += 1
         for q in range(kept):
             w = np.int64(active[np.uint64(q)])
-            base = w * width
-            row = w * (width + 2)
+            base = np.int64(bases[np.uint64(w)])
+            row = base + 2 * w
             at = np.int64(places[np.uint64(q)]) & 255
             before = np.int64(places[np.uint64(q)]) >> 8 & 255
             beyond = np.int64(places[np.uint64(q)]) >> 16
             symbol = np.int64(symbols[np.uint64(row + at)])
-            right_number = find_merge(pair_slots, symbol, np.int64(symbols[np.uint64(row + beyond)]))
-            left_number = find_merge(pair_slots, np.int64(symbols[np.uint64(row + before)]), symbol)
+            right_number = find_merge(pair_slots, pair_key(symbol, np.int64(symbols[np.uint64(row + beyond)])))
+            left_number = find_merge(pair_slots, pair_key(np.int64(symbols[np.uint64(row + before)]), symbol))
             packed[np.uint64(base + at)] = right_number << PLACE_BITS | at
             # The sentinel's place is 0: no pair has it, so what is written there counts for nothing.
             packed[np.uint64(base + before)] = left_number << PLACE_BITS | before
         n_active = kept
     for w in range(n_words):
-        row = w * (width + 2)
+        base = np.int64(bases[w])
+        row = base + 2 * w
         n = np.int64(lengths[w])
         bits = alive[w] & ((ONE << np.uint64(n + 1)) - np.uint64(2))
-        count = np.int64(w * width)
+        count = base
         while bits != 0:
             symbol = np.int64(symbols[np.uint64(row + trailing_zeros(bits))])
             ids[np.uint64(count)] = tokens[np.uint64(symbol)]
             bits &= bits - ONE
             count += 1
-        lengths[w] = count - w * width
+        lengths[w] = count - base
     return 0
 
 
@@ -295,7 +308,7 @@ def merge_short(merges: Any, n: int, symbols: Any, lengths: Any, ranks: Any) -> 
     """
     slots = merges.pair_slots
     for i in range(n - 1):
-        ranks[i] = find_merge(slots, symbols[i], symbols[i + 1])
+        ranks[i] = find_merge(slots, pair_key(symbols[i], symbols[i + 1]))
     while n > 1:
         best = NO_MERGE
         at = 0
@@ -315,9 +328,9 @@ def merge_short(merges: Any, n: int, symbols: Any, lengths: Any, ranks: Any) -> 
             lengths[i] = lengths[i + 1]
             ranks[i] = ranks[i + 1]
         if at + 1 < n:
-            ranks[at] = find_merge(slots, symbol, symbols[at + 1])
+            ranks[at] = find_merge(slots, pair_key(symbol, symbols[at + 1]))
         if at > 0:
-            ranks[at - 1] = find_merge(slots, symbols[at - 1], symbol)
+            ranks[at - 1] = find_merge(slots, pair_key(symbols[at - 1], symbol))
     return n
 
 
@@ -356,7 +369,7 @@ def merge_long(merges: Any, n: int, scratch: Any) -> int:
         previous[i] = i - 1
         following[i] = i + 1
         if i + 1 < n:
-            number = np.int64(find_merge(slots, symbols[i], symbols[i + 1]))
+            number = np.int64(find_merge(slots, pair_key(symbols[i], symbols[i + 1])))
             if number != NO_MERGE:
                 heap[size] = number << 32 | i
                 size += 1
@@ -374,7 +387,7 @@ def merge_long(merges: Any, n: int, scratch: Any) -> int:
         if symbols[at] < 0:
             continue
         right = following[at]
-        if right >= n or find_merge(slots, symbols[at], symbols[right]) != number:
+        if right >= n or find_merge(slots, pair_key(symbols[at], symbols[right])) != number:
             continue
         symbols[at] = merges.merge_result[number]
         scratch.ranks[LAST_MERGE] = number
@@ -389,7 +402,7 @@ def merge_long(merges: Any, n: int, scratch: Any) -> int:
             for i in range(size):
                 place = heap[i] & 0xFFFFFFFF
                 if symbols[place] >= 0 and following[place] < n:
-                    if find_merge(slots, symbols[place], symbols[following[place]]) == heap[i] >> 32:
+                    if find_merge(slots, pair_key(symbols[place], symbols[following[place]])) == heap[i] >> 32:
                         heap[kept] = heap[i]
                         kept += 1
             size = kept
@@ -399,7 +412,7 @@ def merge_long(merges: Any, n: int, scratch: Any) -> int:
             place = np.int64(at) if side else np.int64(previous[at])
             if place < 0 or following[place] >= n:
                 continue
-            number = np.int64(find_merge(slots, symbols[place], symbols[following[place]]))
+            number = np.int64(find_merge(slots, pair_key(symbols[place], symbols[following[place]])))
             if number == NO_MERGE:
                 continue
             value = number << 32 | place

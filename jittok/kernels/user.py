@@ -10,17 +10,15 @@ from numpy.typing import NDArray
 from jittok._jit import helper, kernel
 from jittok.errors import ArgumentError, UnsupportedError
 from jittok.kernels.merge import new_merge_lanes
+from jittok.kernels.segments import DONE, MORE_CACHE, encode_segments
 from jittok.kernels.split import CHUNK, POSITION, SEGMENT, new_chunk
-from jittok.kernels.words import (
-    DONE,
+from jittok.kernels.word_cache import (
+    CHUNK_PLACES,
     EXTRA_ROOM,
-    MORE_CACHE,
-    SHORT_PLACES,
     WRITTEN,
     empty_cache,
-    encode_segments,
-    new_merge_scratch,
     new_word_cache,
+    new_word_scratch,
 )
 from jittok.tables import MERGE_RANKED, N_MASKS, MergeTables, SplitTables
 
@@ -129,8 +127,8 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
         end_view=_read_only(ends[1:]),
         chunk=new_chunk(int(tables.split.numbers[N_MASKS])),
         cache=new_word_cache(cache_bits, cache_bits - 2, 1 << (cache_bits + 1), 1 << (cache_bits + 3)),
-        scratch=new_merge_scratch(max(4 * capacity, 4 * CHUNK + 80)),
-        lanes=new_merge_lanes(CHUNK, CHUNK * SHORT_PLACES),
+        scratch=new_word_scratch(max(4 * capacity, 4 * CHUNK + 80)),
+        lanes=new_merge_lanes(CHUNK, CHUNK_PLACES),
     )
 
 

@@ -1,0 +1,282 @@
+"""Byte-pair encoding of words: what the batch encoder (:mod:`jittok.kernels.segments`) asks of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jittok._jit import helper, inlined, kernel
+from jittok.kernels.machine import load64, multiply, prefetch, trailing_zeros
+from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.split import PIECES, WORDS, decode_codepoint
+from jittok.kernels.word_cache import (
+    ARENA_MASK,
+    ARENA_SHIFT,
+    COUNT_SHIFT,
+    FACTOR_LOW,
+    IN_ARENA,
+    KEY_BYTES,
+    ONE,
+    PRELOADED,
+    SLOT_WORDS,
+    USED,
+    ZERO,
+    find_slot,
+    find_word,
+    hash_bytes,
+    keep_word,
+    key_slot,
+    put_arena,
+)
+from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
+
+#: Marks the first or last byte of a codepoint that a token holds a part of, where a codepoint could stand.
+PARTIAL = 1 << 21
+#: Tokens ahead of the one that is put into a cache, whose slots are asked for.
+AHEAD = 12
+
+
+@helper
+def find_direct(merges: Any, data: Any, first: int, end: int) -> int:
+    """The token that a word is as a whole although merging would not make it, -1 if it is none.
+
+    A hash tag finds the candidate, whose bytes are compared.
+    """
+    tag = hash_bytes(data, first, end - first)
+    mask = np.uint64(merges.direct_slots.size - 1)
+    at = (tag >> np.uint64(32)) & mask
+    while True:
+        slot = merges.direct_slots[at]
+        if slot == np.uint64(0xFFFFFFFFFFFFFFFF):
+            return -1
+        if slot >> np.uint64(32) == tag & np.uint64(0xFFFFFFFF):
+            token = np.int64(slot & np.uint64(0xFFFFFFFF))
+            begin = merges.token_indptr[token]
+            if merges.token_indptr[token + 1] - begin == end - first:
+                i = np.int64(0)
+                while i < end - first and merges.token_bytes[begin + i] == data[first + i]:
+                    i += 1
+                if i == end - first:
+                    return token
+        at = (at + ONE) & mask
+
+
+@helper
+def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> int:
+    """Token ids of one word, left in ``scratch.symbols`` with their byte lengths; returns their number."""
+    symbols = scratch.symbols
+    lengths = scratch.lengths
+    if merges.numbers[MERGE_DIRECT] > 0:
+        token = find_direct(merges, data, first, end)
+        if token >= 0:
+            symbols[0] = token
+            lengths[0] = end - first
+            return 1
+    n = load_symbols(merges, data, first, end, symbols, lengths)
+    if n <= SHORT_WORD:
+        n = merge_short(merges, n, symbols, lengths, scratch.ranks)
+    else:
+        n = merge_long(merges, n, scratch)
+    for i in range(n):
+        symbols[i] = merges.symbol_token[symbols[i]]
+    return n
+
+
+@inlined
+def is_crossed(crossed: Any, left: int, right: int) -> bool:
+    """Whether some token may span the junction of two codepoints; see ``build.junctions``."""
+    shift = np.uint64(58) - np.uint64(trailing_zeros(np.uint64(crossed.size)))
+    value = multiply(np.uint64(left) << np.uint64(22) | np.uint64(right), FACTOR_LOW) >> shift
+    return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE != 0
+
+
+@inlined
+def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
+    """Cut pre-tokens that do not fit a key between codepoints that no token spans; returns the number of words.
+
+    Merges only ever make tokens, so none can reach across such a junction, and the parts can be merged one by one:
+    in scripts without blanks, whole sentences become short words that the cache soon knows. Linear in the bytes cut.
+    """
+    state = chunk.state
+    if merges.numbers[MERGE_CUT] == 0:
+        return state[WORDS]
+    word = chunk.word
+    text = chunk.text
+    old = scratch.missed
+    crossed = merges.crossed
+    words = state[WORDS]
+    for k in range(words + 1):
+        old[np.uint64(k)] = word[np.uint64(k)]
+    n = np.int64(0)
+    piece = 0
+    limit = word.size - 80
+    for k in range(words):
+        while piece < state[PIECES] and chunk.piece_end_word[piece] <= k:
+            if chunk.piece_end_word[piece] == k:
+                chunk.piece_end_word[piece] = n
+                piece += 1
+            else:
+                break
+        first = np.int64(old[np.uint64(k)])
+        end = np.int64(old[np.uint64(k + 1)])
+        word[np.uint64(n)] = first
+        n += 1
+        if end - first <= KEY_BYTES:
+            continue
+        coded = decode_codepoint(text, first)
+        left = coded >> 3
+        at = first + (coded & 7)
+        # Room for the words still to come, each of which is one at least.
+        while at < end and n + (words - k) < limit:
+            coded = decode_codepoint(text, at)
+            right = coded >> 3
+            left_end = left if left < 0x80 else PARTIAL | np.int64(text[np.uint64(at - 1)])
+            right_begin = right if right < 0x80 else PARTIAL | np.int64(text[np.uint64(at)])
+            if not (
+                is_crossed(crossed, left, right)
+                or is_crossed(crossed, left_end, right)
+                or is_crossed(crossed, left, right_begin)
+                or is_crossed(crossed, left_end, right_begin)
+            ):
+                word[np.uint64(n)] = at
+                n += 1
+            left = right
+            at += coded & 7
+    while piece < state[PIECES]:
+        chunk.piece_end_word[piece] = n
+        piece += 1
+    word[np.uint64(n)] = old[np.uint64(words)]
+    state[WORDS] = n
+    return n
+
+
+@inlined
+def merge_new_words(merges: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
+    """Merge the new words of a chunk, and keep them. With ranked tables most of them merge in step."""
+    text = chunk.text
+    symbols = scratch.symbols
+    new_word = scratch.new_word
+    new_first = scratch.new_first
+    new_length = scratch.new_length
+    ranked = merges.numbers[MERGE_RANKED] == 1
+    n_direct = merges.numbers[MERGE_DIRECT]
+    in_step = np.int64(0)
+    for q in range(n_new):
+        k = np.int64(new_word[np.uint64(q)])
+        first = np.int64(new_first[np.uint64(q)])
+        length = np.int64(new_length[np.uint64(q)])
+        token = np.int64(-1)
+        if ranked and n_direct > 0:
+            token = np.int64(find_direct(merges, text, first, first + length))
+        if ranked and token < 0 and length <= MOST_BYTES:
+            new_word[np.uint64(in_step)] = k
+            new_first[np.uint64(in_step)] = first
+            new_length[np.uint64(in_step)] = length
+            in_step += 1
+            continue
+        found = find_word(k, chunk, cache, scratch)
+        count = np.int64(1)
+        if token >= 0:
+            symbols[0] = token
+        elif found >= 0:
+            count = np.int64(merge_word(merges, text, first, first + length, scratch))
+        keep_word(k, found, chunk, cache, scratch, symbols, 0, count)
+    if in_step == 0:
+        return 0
+    merge_ranked(
+        text,
+        new_first,
+        new_length,
+        in_step,
+        merges.byte_pair,
+        merges.pair_slots,
+        merges.symbol_token,
+        lanes,
+        scratch.new_ids,
+    )
+    for q in range(in_step):
+        k = np.int64(new_word[np.uint64(q)])
+        found = find_word(k, chunk, cache, scratch)
+        base = np.int64(lanes.base[np.uint64(q)])
+        count = np.int64(new_length[np.uint64(q)])
+        keep_word(k, found, chunk, cache, scratch, scratch.new_ids, base, count)
+    return 0
+
+
+@inlined
+def token_key(merges: Any, token: int) -> tuple[np.uint64, np.uint64]:
+    """The key of a token as a pre-token; zero for one that is none."""
+    first = merges.token_indptr[np.uint64(token)]
+    length = np.uint64(merges.token_indptr[np.uint64(token + 1)] - first)
+    if merges.reachable[np.uint64(token)] == 0 or length > np.uint64(KEY_BYTES) or length == ZERO:
+        return ZERO, ZERO
+    # The token bytes go on far enough to be read past a token.
+    low = load64(merges.token_bytes, first)
+    high = load64(merges.token_bytes, first + 8)
+    if length <= np.uint64(8):
+        low &= ~ZERO >> (np.uint64(64) - np.uint64(8) * length)
+        high = ZERO
+    else:
+        high &= ~ZERO >> (np.uint64(128) - np.uint64(8) * length)
+    return low, high | length << COUNT_SHIFT
+
+
+@kernel
+def fill_cache(merges: Any, old: Any, new: Any) -> int:
+    """Put the short words of one cache, and the tokens that merging makes, into a new one that is still empty.
+
+    Parameters
+    ----------
+    merges : MergeTables
+        With ranked tables, a word that is a reachable token is that token; others are not filled in.
+    old, new : WordCache
+        The new one has room for the words of the old one.
+
+    Returns
+    -------
+    int
+        Number of words in the new cache. Linear in the slots of the old one and the vocabulary.
+    """
+    slots = new.slots
+    counters = new.counters
+    mask = np.uint64((slots.size >> 2) - 2)
+    for row in range(0, old.slots.size, SLOT_WORDS):
+        low = old.slots[row]
+        high = old.slots[row + 1]
+        if high == 0:
+            continue
+        at = find_slot(slots, key_slot(low, high, mask), low, high)
+        slots[at] = low
+        slots[at + 1] = high
+        slots[at + 2] = old.slots[row + 2]
+        value = old.slots[row + 3]
+        if old.slots[row + 2] >> COUNT_SHIFT == IN_ARENA:
+            value = put_arena(
+                new.arena, counters, old.arena, np.int64(value & ARENA_MASK), np.int64(value >> ARENA_SHIFT)
+            )
+        slots[at + 3] = value
+        counters[USED] += 1
+    counters[PRELOADED] = old.counters[PRELOADED]
+    if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0 or counters[PRELOADED] == 1:
+        return counters[USED]
+    counters[PRELOADED] = 1
+    n_tokens = merges.reachable.size
+    for token in range(n_tokens):
+        # Room is left for three times as many words: tokens beyond that are found when they come.
+        if counters[USED] >= slots.size >> 4:
+            break
+        if token + AHEAD < n_tokens:
+            low, high = token_key(merges, token + AHEAD)
+            prefetch(slots, np.int64(key_slot(low, high, mask) << np.uint64(2)))
+        low, high = token_key(merges, token)
+        if high == 0 or merges.token_bytes[merges.token_indptr[token]] == EDGE_BYTE:
+            continue  # the byte of an edge, as a pre-token, is an edge, which has no ids
+        at = find_slot(slots, key_slot(low, high, mask), low, high)
+        if slots[at + 1] == 0:
+            slots[at] = low
+            slots[at + 1] = high
+            slots[at + 2] = np.uint64(token) | ONE << COUNT_SHIFT
+            slots[at + 3] = ZERO
+            counters[USED] += 1
+    return counters[USED]

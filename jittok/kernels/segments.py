@@ -1,0 +1,207 @@
+"""Segments to token ids: the loop over the chunks of a text, for any model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jittok._jit import helper, kernel
+from jittok.kernels import bpe
+from jittok.kernels.split import (
+    ASCII,
+    COMPLETE,
+    PIECES,
+    POSITION,
+    SEGMENT,
+    load_chunk,
+    pre_token_end,
+    split_chunk,
+)
+from jittok.kernels.word_cache import (
+    BATCH,
+    NEEDED,
+    WORD_NUMBER,
+    WRITTEN,
+    compare_keys,
+    is_full,
+    list_new_words,
+    make_keys,
+    write_ids,
+    write_word_numbers,
+)
+
+#: What segment encoders return.
+DONE = 0
+MORE_SCRATCH = 1
+MORE_CACHE = 2
+
+
+def segment_encoder(
+    name: str, encode_word: Callable[..., Any], encode_new_words: Callable[..., Any], cut_words: Callable[..., Any]
+) -> Callable[..., int]:
+    """Make the kernel that encodes segments with a model.
+
+    Parameters
+    ----------
+    name
+        Name of the kernel: a module-level name here.
+    encode_word
+        ``(model, data, first, end, scratch)``: leaves the ids of one word in ``scratch.symbols``, with the bytes that
+        each stands for in ``scratch.lengths``; returns their number.
+    encode_new_words
+        ``(model, n, chunk, cache, scratch, lanes)``: encodes the first `n` words listed in ``scratch.new_word``, and
+        keeps them (see ``word_cache.keep_word``).
+    cut_words
+        ``(model, chunk, scratch)``: may cut long pre-tokens where their ids do not depend on it; returns the number
+        of words.
+
+    Returns
+    -------
+    kernel
+        See :func:`encode_segments`.
+    """
+
+    @helper
+    def write_details(
+        model: Any, chunk: Any, scratch: Any, out: Any, out_end: Any, out_word: Any, out_length: Any, written: int
+    ) -> int:
+        """As the fast steps together, without the cache, and with word numbers and lengths; returns the number of ids."""
+        state = chunk.state
+        k = np.int64(0)
+        for piece in range(state[PIECES]):
+            last = np.int64(chunk.piece_end_word[piece])
+            while k < last:
+                count = encode_word(model, chunk.text, np.int64(chunk.word[k]), np.int64(chunk.word[k + 1]), scratch)
+                for i in range(count):
+                    out[written + i] = scratch.symbols[i]
+                    if out_word.size > 0:
+                        out_word[written + i] = state[WORD_NUMBER]
+                    if out_length.size > 0:
+                        out_length[written + i] = scratch.lengths[i]
+                written += count
+                state[WORD_NUMBER] += 1
+                k += 1
+            k = last + 1
+            out_end[chunk.piece_segment[piece]] = written
+            if piece < state[PIECES] - 1 or state[COMPLETE]:
+                state[WORD_NUMBER] = 0
+        return written
+
+    def encode_segments(
+        split: Any,
+        model: Any,
+        data: Any,
+        starts: Any,
+        ends: Any,
+        last: int,
+        chunk: Any,
+        cache: Any,
+        scratch: Any,
+        lanes: Any,
+        out: Any,
+        out_end: Any,
+        out_word: Any,
+        out_length: Any,
+    ) -> int:
+        state = chunk.state
+        written = state[WRITTEN]
+        while state[SEGMENT] < last:
+            if is_full(cache):
+                state[WRITTEN] = written
+                return MORE_CACHE
+            first_segment = state[SEGMENT]
+            first_position = state[POSITION]
+            load_chunk(split, data, starts, ends, last, chunk)
+            words = split_chunk(split, chunk)
+            if words == 0:
+                # One pre-token fills the chunk: find its end, and encode it where it stands.
+                end = ends[first_segment]
+                stop = pre_token_end(split, data, first_position, end)
+                if stop - first_position > scratch.symbols.size:
+                    state[SEGMENT] = first_segment
+                    state[POSITION] = first_position
+                    state[NEEDED] = stop - first_position
+                    state[WRITTEN] = written
+                    return MORE_SCRATCH
+                count = encode_word(model, data, first_position, stop, scratch)
+                for i in range(count):
+                    out[written + i] = scratch.symbols[i]
+                    if out_word.size > 0:
+                        out_word[written + i] = state[WORD_NUMBER]
+                    if out_length.size > 0:
+                        out_length[written + i] = scratch.lengths[i]
+                written += count
+                state[WORD_NUMBER] += 1
+                state[SEGMENT] = first_segment
+                state[POSITION] = stop
+                if stop == end:
+                    out_end[first_segment] = written
+                    state[WORD_NUMBER] = 0
+                    state[SEGMENT] = first_segment + 1
+                    if first_segment + 1 < last:
+                        state[POSITION] = starts[first_segment + 1]
+                continue
+            if out_length.size > 0:
+                written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
+                continue
+            if state[ASCII] == 0 and out_word.size == 0:
+                words = cut_words(model, chunk, scratch)
+            # Keys are compared one batch after they were made, when their slots have come.
+            misses = np.int64(0)
+            begin = np.int64(0)
+            ready = np.int64(0)
+            scratch.id_at[0] = 0
+            while ready < words:
+                end = min(begin + BATCH, words)
+                make_keys(chunk, scratch, cache.slots, begin, end)
+                misses = compare_keys(scratch, cache.slots, ready, begin, misses)
+                ready = begin
+                begin = end
+            if misses > 0:
+                n_new = list_new_words(misses, chunk, cache, scratch)
+                if n_new > 0:
+                    encode_new_words(model, n_new, chunk, cache, scratch, lanes)
+            if out_word.size > 0:
+                write_word_numbers(misses, chunk, scratch, out_word, written)
+            written = write_ids(misses, chunk, cache, scratch, out, out_end, written)
+        state[WRITTEN] = written
+        return DONE
+
+    encode_segments.__name__ = encode_segments.__qualname__ = name
+    encode_segments.__doc__ = _DOCUMENTATION
+    return kernel(encode_segments)
+
+
+_DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``chunk.state`` holds.
+
+    Parameters
+    ----------
+    split : SplitTables
+    model
+        The model's tables.
+    data : uint8[m]
+        Valid UTF-8.
+    starts, ends : int64[n]
+        Segment i is ``data[starts[i]:ends[i]]``.
+    chunk, cache, scratch, lanes
+        One worker's arrays.
+    out : int32
+        At least EXTRA_ROOM places more than the segments have bytes.
+    out_end : int64[n]
+        Ids written by the end of each segment.
+    out_word : int32
+        As large as `out`: number of each id's pre-token inside its segment; or empty, where not wanted.
+    out_length : int32
+        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. General tables
+        only: it does without the cache. With ranked tables a token's length is always that of its bytes.
+
+    Returns
+    -------
+    int
+        DONE; or MORE_SCRATCH, with which to call again with scratch for ``state[NEEDED]`` units; or MORE_CACHE, with
+        which to call again with a cache that is larger or empty. Nothing is done twice.
+"""
+
+encode_segments = segment_encoder("encode_segments", bpe.merge_word, bpe.merge_new_words, bpe.cut_words)

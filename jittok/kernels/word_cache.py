@@ -1,0 +1,512 @@
+"""The pre-tokens of a chunk and their ids, through a bounded cache; any model fills in what it does not know.
+
+Each step is a loop of its own over arrays that stay in the first-level cache: make keys and ask for their cache
+lines, compare keys and take the ids, look further for the others, have the model encode new words, put all ids in
+order. A pre-token of at most 15 bytes is a key of 16 bytes (its bytes and its length) in an open-addressing table of
+32-byte slots; longer ones go to a second table by a 64-bit hash, with their bytes kept to compare. A chunk never
+starts with a table that it could fill by more than half, so a probe ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import helper, inlined
+from jittok.kernels.machine import copy_ids, load64, load_pair, multiply, prefetch, store_pair
+from jittok.kernels.split import CHUNK, COMPLETE, PIECES
+from jittok.memory import zeros
+from jittok.tables import EDGE_BYTE
+
+#: Bytes of a pre-token that fit a key.
+KEY_BYTES = 15
+#: Pre-tokens whose keys are made at once: their slots, of one cache line each, stay in the first-level cache.
+BATCH = 128
+#: Places after the ids that may be written over.
+EXTRA_ROOM = 16
+#: Words for each pre-token in ``WordScratch.keys``.
+KEY_WORDS = 4
+#: Words of a slot: two for the key, two for up to four ids and their number.
+SLOT_WORDS = 4
+#: In the number's place: the ids are in the arena, not in the slot.
+IN_ARENA = 255
+COUNT_SHIFT = np.uint64(56)
+VALUE_MASK = np.uint64((1 << 56) - 1)
+ARENA_SHIFT = np.uint64(40)
+ARENA_MASK = np.uint64((1 << 40) - 1)
+FACTOR_LOW = np.uint64(0x9E3779B97F4A7C15)
+FACTOR_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
+FACTOR_MIX = np.uint64(0xD6E8FEB86659FD93)
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+#: Most bytes that one chunk can add to the arena, or to the kept bytes of long words.
+CHUNK_BYTES = 4 * CHUNK + 256
+#: Most places that ``merge_ranked`` takes for the words of a chunk.
+CHUNK_PLACES = 16 * CHUNK + CHUNK_BYTES
+
+#: Positions in ``WordCache.counters``.
+USED = 0
+ARENA_USED = 1
+LONG_USED = 2
+KEPT_USED = 3
+PRELOADED = 4  # 1 when the tokens that merging makes are in
+
+#: Positions in ``Chunk.state`` (continued from kernels.split).
+WRITTEN = 8  # ids written so far
+NEEDED = 9  # scratch units that a long pre-token needs
+WORD_NUMBER = 10  # number of the next pre-token inside its segment
+
+
+class WordCache(NamedTuple):
+    """The pre-tokens that one worker has seen, and their ids."""
+
+    slots: NDArray[np.uint64]  # [SLOT_WORDS * 2**k] key low, key high | length << 56, value, value
+    long_slots: NDArray[np.uint64]  # [4 * 2**k] hash | 1, kept offset | length << 40, arena offset | count << 40, 0
+    arena: NDArray[np.int32]  # ids of words with more than four
+    kept: NDArray[np.uint8]  # bytes of long words, for comparison
+    counters: NDArray[np.int64]  # [8]
+
+
+class WordScratch(NamedTuple):
+    """Scratch arrays for the units of one word, and for the words of a chunk."""
+
+    symbols: NDArray[np.int32]  # [capacity]
+    lengths: NDArray[np.int32]  # [capacity] bytes of each symbol
+    ranks: NDArray[np.int32]  # [64]
+    previous: NDArray[np.int32]  # [capacity]
+    following: NDArray[np.int32]  # [capacity]
+    heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; missed: value, value
+    ids: NDArray[np.int32]  # [CHUNK_BYTES] the chunk's ids, but for those of missed pre-tokens
+    id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token: where its ids begin in `ids`
+    missed: NDArray[np.int32]  # [CHUNK + 80] pre-tokens that were not found at once
+    new_word: NDArray[np.int32]  # [CHUNK + 80] those of them that must be merged
+    new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
+    new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
+    new_ids: NDArray[np.int32]  # [CHUNK_PLACES]
+    key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
+
+
+def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
+    """Allocate an empty cache with ``2**slot_bits`` slots for short and ``2**long_bits`` for long pre-tokens."""
+    return WordCache(
+        slots=zeros(SLOT_WORDS << slot_bits, np.uint64),
+        long_slots=zeros(4 << long_bits, np.uint64),
+        arena=zeros(arena + CHUNK_BYTES, np.int32),
+        kept=zeros(kept + CHUNK_BYTES, np.uint8),
+        counters=np.zeros(8, np.int64),
+    )
+
+
+def new_word_scratch(capacity: int = CHUNK_BYTES) -> WordScratch:
+    """Allocate scratch for words of up to `capacity` units."""
+    return WordScratch(
+        symbols=np.zeros(capacity, np.int32),
+        lengths=np.zeros(capacity, np.int32),
+        ranks=np.zeros(64, np.int32),
+        previous=np.zeros(capacity, np.int32),
+        following=np.zeros(capacity, np.int32),
+        heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
+        keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
+        ids=np.zeros(CHUNK_BYTES, np.int32),
+        id_at=np.zeros(CHUNK + 81, np.int32),
+        missed=np.zeros(CHUNK + 80, np.int32),
+        new_word=np.zeros(CHUNK + 80, np.int32),
+        new_first=np.zeros(CHUNK + 80, np.int32),
+        new_length=np.zeros(CHUNK + 80, np.int32),
+        new_ids=np.zeros(CHUNK_PLACES, np.int32),
+        key_masks=np.array(
+            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
+        ).ravel(),
+    )
+
+
+@helper
+def hash_bytes(data: Any, first: int, n: int) -> np.uint64:
+    """A 64-bit hash of `n` bytes."""
+    value = multiply(np.uint64(n), FACTOR_HIGH)
+    at = np.int64(0)
+    while at + 8 <= n:
+        value = multiply(value ^ load64(data, first + at), FACTOR_LOW)
+        value ^= value >> np.uint64(32)
+        at += 8
+    if at < n:
+        rest = ZERO
+        for i in range(n - at):
+            rest |= np.uint64(data[first + at + i]) << np.uint64(8 * i)
+        value = multiply(value ^ rest, FACTOR_LOW)
+        value ^= value >> np.uint64(32)
+    value = multiply(value, FACTOR_MIX)
+    return value ^ (value >> np.uint64(29))
+
+
+@inlined
+def key_slot(low: np.uint64, high: np.uint64, mask: np.uint64) -> np.uint64:
+    """The slot, an even number, where the search for a key begins."""
+    return (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(40)) & mask
+
+
+@inlined
+def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
+    """Key, and slot number, of pre-tokens [begin, end) of the chunk; a pre-token too long has an all-zero key."""
+    text = chunk.text
+    word = chunk.word
+    mask = np.uint64((slots.size >> 2) - 2)
+    keys = scratch.keys
+    key_masks = scratch.key_masks
+    first = np.int64(word[np.uint64(begin)])
+    for k in range(begin, end):
+        following = np.int64(word[np.uint64(k + 1)])
+        length = np.uint64(following - first)
+        if length > np.uint64(KEY_BYTES):
+            length = ZERO
+        row = length << np.uint64(2)
+        low = load64(text, first) & key_masks[row]
+        high = load64(text, first + 8) & key_masks[row + ONE] | key_masks[row + np.uint64(2)]
+        slot = key_slot(low, high, mask)
+        key = np.uint64(k) << np.uint64(2)
+        keys[key] = low
+        keys[key + ONE] = high
+        keys[key + np.uint64(2)] = slot
+        prefetch(slots, np.int64(slot << np.uint64(2)))
+        first = following
+    return 0
+
+
+@inlined
+def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
+    """Take the ids of pre-tokens found in either of two slots; list the others; returns their number so far.
+
+    Others are those further on in the table or not in it, too long for a key, or with more ids than a slot holds.
+    ``id_at[begin]`` says where the ids go. No branch depends on what is found.
+    """
+    keys = scratch.keys
+    ids = scratch.ids
+    id_at = scratch.id_at
+    missed = scratch.missed
+    written = np.int64(id_at[begin])
+    for k in range(begin, end):
+        key = np.uint64(k) << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
+        at = keys[key + np.uint64(2)] << np.uint64(2)
+        first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
+        second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
+        value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
+        value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
+        count = np.int64(value_low >> COUNT_SHIFT)
+        missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0) | (count == IN_ARENA)
+        store_pair(ids, written, value_low & VALUE_MASK)
+        store_pair(ids, written + 2, value_high)
+        missed[np.uint64(misses)] = k
+        misses += 1 if missing else 0
+        written += 0 if missing else count
+        id_at[np.uint64(k + 1)] = written
+    return misses
+
+
+@inlined
+def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> int:
+    """Position in `slots` of a key, or of the free slot where it belongs (whose second word is 0)."""
+    mask = np.uint64(slots.size - 1)
+    at = slot << np.uint64(2)
+    while True:
+        if (slots[at] == low and slots[at + ONE] == high) or slots[at + ONE] == 0:
+            return np.int64(at)
+        at = (at + np.uint64(4)) & mask
+
+
+@inlined
+def put_word(
+    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, first: int, n: int
+) -> np.uint64:
+    """Store `n` ids from `first` on under a key at a free slot; returns the first half of the value.
+
+    The arena has room (checked when a chunk begins). Of four ids, those beyond `n` are stored too, and mean nothing.
+    """
+    value_low = load_pair(ids, first) & VALUE_MASK | np.uint64(n) << COUNT_SHIFT
+    value_high = load_pair(ids, first + 2)
+    if n > 4:
+        value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
+        value_high = put_arena(arena, counters, ids, first, n)
+    slots[at] = low
+    slots[at + 1] = high
+    slots[at + 2] = value_low
+    slots[at + 3] = value_high
+    counters[USED] += 1
+    return value_low
+
+
+@inlined
+def put_arena(arena: Any, counters: Any, ids: Any, first: int, n: int) -> np.uint64:
+    """Append `n` ids from `first` on to the arena; returns offset | count << 40."""
+    offset = counters[ARENA_USED]
+    for i in range(n):
+        arena[np.uint64(offset + i)] = ids[np.uint64(first + i)]
+    counters[ARENA_USED] = offset + n
+    return np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
+
+
+@inlined
+def hash_word(text: Any, first: int, n: int) -> np.uint64:
+    """As ``hash_bytes``, for text after which seven more bytes can be read."""
+    value = multiply(np.uint64(n), FACTOR_HIGH)
+    at = np.int64(0)
+    while at < n:
+        block = load64(text, first + at)
+        if at + 8 > n:
+            block &= (ONE << np.uint64(8 * (n - at))) - ONE
+        value = multiply(value ^ block, FACTOR_LOW)
+        value ^= value >> np.uint64(32)
+        at += 8
+    value = multiply(value, FACTOR_MIX)
+    return value ^ (value >> np.uint64(29))
+
+
+@inlined
+def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, kept: Any) -> int:
+    """Position in `long_slots` of a word that does not fit a key, or of the free place where it belongs."""
+    mask = np.uint64(long_slots.size - 1)
+    at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
+    while long_slots[at] != 0:
+        if long_slots[at] == tag:
+            place = long_slots[at + ONE]
+            if np.int64(place >> ARENA_SHIFT) == n:
+                offset = np.int64(place & ARENA_MASK)
+                # Eight bytes at a time, the last of them again: such a word has more than eight.
+                i = np.int64(0)
+                while i < n - 8 and load64(kept, offset + i) == load64(text, first + i):
+                    i += 8
+                if i >= n - 8 and load64(kept, offset + n - 8) == load64(text, first + n - 8):
+                    break
+        at = (at + np.uint64(4)) & mask
+    return np.int64(at)
+
+
+@inlined
+def put_long(
+    long_slots: Any,
+    kept: Any,
+    arena: Any,
+    counters: Any,
+    at: int,
+    tag: np.uint64,
+    text: Any,
+    first: int,
+    length: int,
+    ids: Any,
+    first_id: int,
+    n: int,
+) -> np.uint64:
+    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`.
+
+    Returns their place in the arena.
+    """
+    offset = counters[KEPT_USED]
+    for i in range(length):
+        kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
+    counters[KEPT_USED] = offset + length
+    long_slots[at] = tag
+    long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
+    place = put_arena(arena, counters, ids, first_id, n)
+    long_slots[at + 2] = place
+    counters[LONG_USED] += 1
+    return place
+
+
+@inlined
+def list_new_words(misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
+    """Look further for the pre-tokens that ``compare_keys`` listed, and list those that are new.
+
+    The key of one that is found becomes its value, as in a slot; that of a new one too long for a key, its hash.
+    Returns the number of new words, which may be the same several times.
+    """
+    text = chunk.text
+    word = chunk.word
+    slots = cache.slots
+    keys = scratch.keys
+    n_new = np.int64(0)
+    for q in range(misses):
+        k = np.uint64(scratch.missed[np.uint64(q)])
+        key = k << np.uint64(2)
+        low = keys[key]
+        high = keys[key + ONE]
+        first = np.int64(word[k])
+        length = np.int64(word[k + ONE]) - first
+        if high != 0:
+            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
+            if slots[at + 1] != 0:
+                keys[key] = slots[at + 2]
+                keys[key + ONE] = slots[at + 3]
+                continue
+            if text[np.uint64(first)] == EDGE_BYTE:
+                keys[key] = put_word(slots, cache.arena, cache.counters, at, low, high, scratch.symbols, 0, 0)
+                continue
+        else:
+            tag = hash_word(text, first, length) | ONE
+            keys[key] = tag
+            at = find_long(text, first, length, tag, cache.long_slots, cache.kept)
+            if cache.long_slots[at] != 0:
+                keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+                keys[key + ONE] = cache.long_slots[at + 2]
+                continue
+        scratch.new_first[np.uint64(n_new)] = first
+        scratch.new_length[np.uint64(n_new)] = length
+        scratch.new_word[np.uint64(n_new)] = np.int64(k)
+        n_new += 1
+    return n_new
+
+
+@inlined
+def find_word(k: int, chunk: Any, cache: Any, scratch: Any) -> int:
+    """Where a new word is, or belongs, in the table for its length; -1 minus that where it is already."""
+    key = np.uint64(k) << np.uint64(2)
+    low = scratch.keys[key]
+    high = scratch.keys[key + ONE]
+    if high != 0:
+        at = find_slot(cache.slots, scratch.keys[key + np.uint64(2)], low, high)
+        return at if cache.slots[at + 1] == 0 else -1 - at
+    first = np.int64(chunk.word[np.uint64(k)])
+    length = np.int64(chunk.word[np.uint64(k + 1)]) - first
+    at = find_long(chunk.text, first, length, low, cache.long_slots, cache.kept)
+    return at if cache.long_slots[at] == 0 else -1 - at
+
+
+@inlined
+def keep_word(k: int, found: int, chunk: Any, cache: Any, scratch: Any, ids: Any, first_id: int, n: int) -> int:
+    """Make a new word's key its value: `n` ids from `first_id` on, which are kept, or what is kept already.
+
+    `found` is what ``find_word`` says.
+    """
+    slots = cache.slots
+    long_slots = cache.long_slots
+    keys = scratch.keys
+    key = np.uint64(k) << np.uint64(2)
+    at = found if found >= 0 else -1 - found
+    if keys[key + ONE] != 0:
+        if found >= 0:
+            put_word(slots, cache.arena, cache.counters, at, keys[key], keys[key + ONE], ids, first_id, n)
+        keys[key] = slots[at + 2]
+        keys[key + ONE] = slots[at + 3]
+    else:
+        if found >= 0:
+            first = np.int64(chunk.word[np.uint64(k)])
+            length = np.int64(chunk.word[np.uint64(k + 1)]) - first
+            put_long(
+                long_slots,
+                cache.kept,
+                cache.arena,
+                cache.counters,
+                at,
+                keys[key],
+                chunk.text,
+                first,
+                length,
+                ids,
+                first_id,
+                n,
+            )
+        keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+        keys[key + ONE] = long_slots[at + 2]
+    return 0
+
+
+@inlined
+def write_ids(misses: int, chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, written: int) -> int:
+    """Write the ids of all pre-tokens in order, and where pieces end; returns the new number of ids.
+
+    Ids lie ready but for those of the pre-tokens listed. Sixteen at a time are copied, so that EXTRA_ROOM places past
+    the last may be touched.
+    """
+    keys = scratch.keys
+    ids = scratch.ids
+    id_at = scratch.id_at
+    missed = scratch.missed
+    arena = cache.arena
+    taken = np.int64(0)
+    q = np.int64(0)
+    for piece in range(chunk.state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        while True:
+            k = edge
+            if q < misses and missed[np.uint64(q)] < edge:
+                k = np.int64(missed[np.uint64(q)])
+            until = np.int64(id_at[np.uint64(k)])
+            for i in range(0, until - taken, 16):
+                copy_ids(out, written + i, ids, taken + i)
+            written += until - taken
+            taken = until
+            if k == edge:
+                break
+            q += 1
+            value_low = keys[np.uint64(k) << np.uint64(2)]
+            value_high = keys[np.uint64(k) << np.uint64(2) | ONE]
+            count = np.int64(value_low >> COUNT_SHIFT)
+            if count != IN_ARENA:
+                store_pair(out, written, value_low & VALUE_MASK)
+                store_pair(out, written + 2, value_high)
+            else:
+                offset = np.int64(value_high & ARENA_MASK)
+                count = np.int64(value_high >> ARENA_SHIFT)
+                for i in range(0, count, 16):
+                    copy_ids(out, written + i, arena, offset + i)
+            written += count
+        if q < misses and missed[np.uint64(q)] == edge:
+            q += 1
+        out_end[chunk.piece_segment[piece]] = written
+    return written
+
+
+@helper
+def write_word_numbers(misses: int, chunk: Any, scratch: Any, out_word: Any, written: int) -> int:
+    """Write the number of its pre-token for every id, as ``write_ids`` writes these from `written` on."""
+    state = chunk.state
+    q = np.int64(0)
+    k = np.int64(0)
+    for piece in range(state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        number = state[WORD_NUMBER]
+        while k < edge:
+            count = np.int64(scratch.id_at[k + 1]) - np.int64(scratch.id_at[k])
+            if q < misses and scratch.missed[q] == k:
+                q += 1
+                count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
+                if count == IN_ARENA:
+                    count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
+            for i in range(count):
+                out_word[written + i] = number
+            written += count
+            number += 1
+            k += 1
+        if q < misses and scratch.missed[q] == edge:
+            q += 1
+        k = edge + 1
+        ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
+        state[WORD_NUMBER] = 0 if ends_segment else number
+    return written
+
+
+@inlined
+def is_full(cache: Any) -> bool:
+    """Whether a whole chunk more might not fit into the cache."""
+    counters = cache.counters
+    return (
+        counters[USED] + CHUNK > cache.slots.size >> 3
+        or counters[LONG_USED] + CHUNK // 8 > cache.long_slots.size >> 3
+        or counters[ARENA_USED] + CHUNK_BYTES > cache.arena.size
+        or counters[KEPT_USED] + CHUNK_BYTES > cache.kept.size
+    )
+
+
+@helper
+def empty_cache(cache: Any) -> int:
+    """Forget all words."""
+    for i in range(cache.slots.size):
+        cache.slots[i] = ZERO
+    for i in range(cache.long_slots.size):
+        cache.long_slots[i] = ZERO
+    for i in range(cache.counters.size):
+        cache.counters[i] = 0
+    return 0
