@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from .text import SLACK, text_from
 
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
@@ -72,17 +73,28 @@ def utf8_positions(text: str) -> NDArray[np.int64]:
     return positions
 
 
-def text_of(source: tuple[NDArray[np.uint8], NDArray[np.int64]], document: int) -> str:
-    """Return one text of UTF-8 data and row pointers as str."""
+def text_of(source: TextSource, document: int) -> str:
+    """Return one text of many as str."""
+    if isinstance(source, list):
+        text = source[document]
+        try:
+            return text.encode().decode()
+        except UnicodeEncodeError:
+            return text_from(text, surrogates="replace").data[:-SLACK].tobytes().decode()
     data, indptr = source
     return data[int(indptr[document]) : int(indptr[document + 1])].tobytes().decode("utf-8", "replace")
+
+
+def _texts_between(source: TextSource, start: int, stop: int) -> TextSource:
+    """Return a range of many texts."""
+    return source[start:stop] if isinstance(source, list) else (source[0], source[1][start : stop + 1])
 
 
 #: What the tokens of one sequence point into: its text, or its words when they were given one by one.
 SourceText = str | tuple[str, ...] | None
 
-#: Many texts: UTF-8 data uint8[m] and row pointers int64[n + 1].
-Source = tuple[NDArray[np.uint8], NDArray[np.int64]]
+#: Many texts: UTF-8 data uint8[m] and row pointers int64[n + 1], or strings.
+TextSource = tuple[NDArray[np.uint8], NDArray[np.int64]] | list[str]
 
 
 class Encoding(Sequence[int]):
@@ -364,7 +376,7 @@ class Batch(Sequence[Encoding]):
     vocabulary
         Gives the token strings.
     texts
-        The input as (uint8 data, int64 indptr); for pairs two of them. Empty if not kept.
+        The input, as (uint8 data, int64 indptr) or strings; for pairs two of them. Empty if not kept.
     matched
         As in :class:`Encoding`, by position in `ids`.
     pad_id
@@ -398,7 +410,7 @@ class Batch(Sequence[Encoding]):
         sequence_ids: NDArray[np.int32] | None = None,
         document_ids: NDArray[np.int64] | None = None,
         vocabulary: Vocabulary | None = None,
-        texts: tuple[Source, ...] = (),
+        texts: tuple[TextSource, ...] = (),
         matched: Mapping[int, str] | None = None,
         pad_id: int | None = None,
     ) -> None:
@@ -463,7 +475,7 @@ class Batch(Sequence[Encoding]):
 
         texts = self._texts
         if self.document_ids is None:
-            texts = tuple((data, indptr[start : stop + 1]) for data, indptr in texts)
+            texts = tuple(_texts_between(source, start, stop) for source in texts)
         return Batch(
             self.ids[begin:end],
             self.indptr[start : stop + 1] - begin,

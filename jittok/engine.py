@@ -7,8 +7,10 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
+U = TypeVar("U")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 
 #: Bytes of text in a chunk: enough work for a call, few enough to share out and to interrupt.
@@ -45,6 +48,8 @@ PADDING = 64
 PRELOADED_TOKENS = 1 << 16
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
+
+_NOTHING = np.empty(0, np.int32)
 
 
 class Parts(NamedTuple):
@@ -71,69 +76,171 @@ class Sources(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Documents, a chunk at a time."""
+    """Documents, of which a range at a time is made into bytes."""
 
-    n_documents: int
-    size: int  # bytes, about
-    bounds: NDArray[np.int64]  # numbers of the documents at which chunks begin, and the number of documents
+    #: [n + 1] where each document begins, in bytes or about: chunks of equal size are cut by it.
+    positions: NDArray[np.int64]
     make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]  # UTF-8 of documents [first, last)
 
     @property
-    def n_chunks(self) -> int:
-        """Number of chunks; at least one."""
-        return len(self.bounds) - 1
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.positions) - 1
 
-    def chunk(self, i: int) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        """UTF-8 and row pointers of chunk `i`, and the number of its first document."""
-        first, last = int(self.bounds[i]), int(self.bounds[i + 1])
-        data, indptr = self.make(first, last)
-        return data, indptr, first
+    @property
+    def size(self) -> int:
+        """Bytes in all, or about."""
+        return int(self.positions[-1] - self.positions[0])
 
     @staticmethod
     def of_arrays(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Source:
         """Documents that are bytes already: document i is ``data[indptr[i]:indptr[i + 1]]``."""
-        return Source(
-            len(indptr) - 1,
-            int(indptr[-1] - indptr[0]),
-            _chunks(indptr),
-            lambda first, last: (data, indptr[first : last + 1]),
-        )
-
-    @staticmethod
-    def of_strings(
-        texts: Sequence[str], make: Callable[[int, int], tuple[NDArray[np.uint8], NDArray[np.int64]]]
-    ) -> Source:
-        """Strings, of which `make` gives the UTF-8 form: so much of it is held at a time as there are threads."""
-        lengths = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=lengths[1:])
-        return Source(len(texts), int(lengths[-1]), _chunks(lengths), make)
+        return Source(indptr, lambda first, last: (data, indptr[first : last + 1]))
 
 
-class IdBuffer:
-    """Ids of chunks one after another; grows, so that what is in it need not be copied at the end."""
+class Output:
+    """Ids of chunks one after another, and their spans and pre-token numbers where wanted.
 
-    def __init__(self, estimate: int) -> None:
-        self.ids = np.empty(estimate, np.int32)
+    It grows, so that kernels write where the results stay; memory that nothing was written to costs nothing.
+
+    Parameters
+    ----------
+    expected
+        Ids that there will be, about; 0 where one chunk is all.
+    spans, words
+        What is wanted besides ids.
+
+    Attributes
+    ----------
+    share
+        Which part of all text the chunks done make, with the one at hand.
+    """
+
+    __slots__ = ("expected", "ids", "share", "spans", "used", "words")
+
+    def __init__(self, expected: int, spans: bool, words: bool) -> None:
         self.used = 0
+        self.expected = expected
+        self.share = 1.0
+        self.ids = np.empty(0, np.int32)
+        self.spans = np.empty((0, 2), np.int64) if spans else None
+        self.words = np.empty(0, np.int32) if words else None
 
-    def reserve(self, n: int) -> NDArray[np.int32]:
-        """The array, with room for at least `n` ids after those in use."""
-        if self.used + n > len(self.ids):
-            larger = np.empty(max(self.used + n, len(self.ids) * 3 // 2), np.int32)
-            larger[: self.used] = self.ids[: self.used]
-            self.ids = larger
-        return self.ids
+    def reserve(self, n: int) -> None:
+        """Make room for at least `n` ids after those in use, and their pre-token numbers."""
+        if self.used + n <= len(self.ids):
+            return
+        size = self._expected() + n
+        self.ids = _larger(self.ids, self.used, size)
+        if self.words is not None:
+            self.words = _larger(self.words, self.used, size)
 
-    def add(self, ids: NDArray[np.int32]) -> None:
-        """Append ids."""
-        self.reserve(len(ids))[self.used : self.used + len(ids)] = ids
-        self.used += len(ids)
+    def new_spans(self, first: int) -> NDArray[np.int64]:
+        """The spans of the ids from `first` on, yet to be written."""
+        assert self.spans is not None
+        if self.used > len(self.spans):
+            self.spans = _larger(self.spans, first, self._expected())
+        return self.spans[first : self.used]
+
+    def make_room(self, n: int) -> None:
+        """Allocate all arrays, which are empty, for `n` ids."""
+        self.ids = np.empty(n, np.int32)
+        self.spans = None if self.spans is None else np.empty((n, 2), np.int64)
+        self.words = None if self.words is None else np.empty(n, np.int32)
+
+    def _expected(self) -> int:
+        """How many ids there will be, as far as can be told."""
+        if self.used == 0 or self.share >= 1:
+            return max(self.expected, self.used)
+        # Growing by a part of what is there keeps the cost linear whatever the share says.
+        return max(int(self.used / self.share * 1.05), self.used * 5 // 4)
+
+    def add(
+        self, ids: NDArray[np.int32], spans: NDArray[np.int64] | None, words: NDArray[np.int32] | None
+    ) -> None:
+        """Append ids, and what else is wanted."""
+        first, n = self.used, len(ids)
+        self.reserve(n)
+        self.used += n
+        self.ids[first : self.used] = ids
+        if spans is not None:
+            self.new_spans(first)[:] = spans
+        if words is not None and self.words is not None:
+            self.words[first : self.used] = words
+
+class Joined:
+    """The outputs of chunks that end in any order, put one after another.
+
+    Whoever ends a chunk copies it, while it is in that processor's cache, once all before it have their places.
+    """
+
+    def __init__(self, spans: bool, words: bool) -> None:
+        self._wanted = spans, words
+        self._lock = threading.Lock()
+        self._next = 0  # the first chunk that has no place yet
+        self._waiting: dict[int, tuple[Output, NDArray[np.int64], float]] = {}
+        self._total = 0  # ids of the chunks that have their places
+        #: What is copied to; another one is begun when the last is full, as arrays in use cannot be moved.
+        self._outputs = [Output(0, spans, words)]
+        #: Outputs to be used again: their memory is at hand.
+        self.spare: deque[Output] = deque()
+
+    def empty(self) -> Output:
+        """An output for a chunk."""
+        try:
+            output = self.spare.pop()
+        except IndexError:
+            output = Output(0, *self._wanted)
+        output.used = 0
+        return output
+
+    def put(self, number: int, result: Output, ends: NDArray[np.int64], share: float) -> None:
+        """Take the output of a chunk, and make `ends` count from the beginning of all.
+
+        `share` is which part of all text the chunks up to this one make.
+        """
+        with self._lock:
+            self._waiting[number] = result, ends, share
+        while True:
+            with self._lock:
+                if self._next not in self._waiting:
+                    return
+                result, ends, share = self._waiting.pop(self._next)
+                self._next += 1
+                n, before = result.used, self._total
+                self._total += n
+                output = self._outputs[-1]
+                if output.used + n > len(output.ids):
+                    output = Output(0, *self._wanted)
+                    output.make_room(max(int(self._total / max(share, 1e-9) * 1.05) - before, n))
+                    self._outputs.append(output)
+                first = output.used
+                output.used += n
+            place = slice(first, first + n)
+            output.ids[place] = result.ids[:n]
+            if output.spans is not None and result.spans is not None:
+                output.spans[place] = result.spans[:n]
+            if output.words is not None and result.words is not None:
+                output.words[place] = result.words[:n]
+            ends += before
+            self.spare.append(result)
+
+    def whole(self) -> Output:
+        """All outputs as one."""
+        if len(self._outputs) > 2:
+            whole = Output(0, *self._wanted)
+            whole.make_room(self._total)
+            for output in self._outputs:
+                n = output.used
+                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n))
+            return whole
+        return self._outputs[-1]
 
 
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
-    __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "out", "scratch")
+    __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "scratch")
 
     def __init__(self, n_masks: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
@@ -144,7 +251,6 @@ class Worker:
         self.scratch = new_word_scratch()
         self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
-        self.out = np.empty(0, np.int32)
         self.bytes_seen = 0
 
 
@@ -167,9 +273,11 @@ class Engine:
         self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
         self._special = {token.content for token in plan.added_tokens if token.special}
         unknown = int(plan.merges.numbers[MERGE_UNKNOWN])
-        ranked = bool(plan.merges.numbers[MERGE_RANKED])
+        self._is_ranked = bool(plan.merges.numbers[MERGE_RANKED])
         #: Id that stands for an unknown token which the vocabulary lacks; -1: none.
         self._missing_unknown = unknown if unknown >= 0 and plan.merges.reachable[unknown] == MISSING_UNKNOWN else -1
+        #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
+        self._is_direct = not plan.stages and self._missing_unknown < 0
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = any(
             isinstance(step, Metaspace) and step.prepend_scheme == "first"
@@ -179,7 +287,7 @@ class Engine:
         )
         #: Whether characters that the vocabulary lacks leave no token behind.
         fallback = bool(plan.merges.numbers[MERGE_BYTE_FALLBACK]) and bool((plan.merges.fallback_symbol >= 0).all())
-        self._drops = not ranked and unknown < 0 and not fallback
+        self._drops = not self._is_ranked and unknown < 0 and not fallback
 
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
@@ -232,52 +340,40 @@ class Engine:
     ) -> EncodedTexts:  # fmt: skip
         """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
-
-        # Most text has a token for every three bytes or more.
-        buffer = IdBuffer(source.size // 3 + 64)
-        indptr = np.zeros(source.n_documents + 1, np.int64)
-        span_parts, word_parts = [], []
-
-        def run(i: int) -> tuple[EncodedTexts, bool]:
-            data, rows, first_document = source.chunk(i)
-            # One thread alone writes the ids of plain text where they are to stay.
-            return self._encode_chunk(
-                data, rows, first_document, enabled, spans, words, buffer if n_threads == 1 else None
-            )
-
         n_threads = self._n_threads(source, threads)
-        document = 0
-        for result, is_in_place in self._results(source, run, n_threads):
-            before = buffer.used
-            if is_in_place:
-                buffer.used += len(result.ids)
-            else:
-                buffer.add(result.ids)
-            n = len(result.indptr) - 1
-            np.add(result.indptr[1:], before, out=indptr[document + 1 : document + n + 1])
-            document += n
-            if spans:
-                span_parts.append(result.spans)
-            if words:
-                word_parts.append(result.word_ids)
+        chunks = _chunks(source.positions, n_threads)
+        # Most text has a token for every two characters or more; a single chunk tells itself.
+        output = Output(0 if len(chunks) == 1 else source.size // 2, spans, words)
+        indptr = np.zeros(source.n_documents + 1, np.int64)
+        if n_threads == 1:
+            # Everything is written where it is to stay.
+            for first, last in chunks:
+                output.share = _share(source.positions, last)
+                self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
+        else:
+            joined = Joined(spans, words)
+
+            def encode(number: int) -> None:
+                first, last = chunks[number]
+                result = joined.empty()
+                ends = indptr[first + 1 : last + 1]
+                self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
+                joined.put(number, result, ends, _share(source.positions, last))
+
+            deque(self._run_parallel(encode, range(len(chunks)), n_threads), maxlen=0)
+            output = joined.whole()
         return EncodedTexts(
-            _frozen(buffer.ids[: buffer.used]),
+            _frozen(output.ids[: output.used]),
             _frozen(indptr),
-            _frozen(_concatenated(span_parts)) if spans else None,
-            _frozen(_concatenated(word_parts)) if words else None,
+            None if output.spans is None else _frozen(output.spans[: output.used]),
+            None if output.words is None else _frozen(output.words[: output.used]),
         )
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
-        n = min(_threads(threads), source.n_chunks) if source.size >= PARALLEL_BYTES else 1
+        n = max(min(_threads(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
         self._text_size = max(self._text_size, source.size // n)
         return n
-
-    def _results(self, source: Source, run: Callable[[int], T], n_threads: int) -> Iterator[T]:
-        """The results of all chunks, in order."""
-        if n_threads <= 1:
-            return map(run, range(source.n_chunks))
-        return self._run_parallel(run, source.n_chunks, n_threads)
 
     def count(
         self,
@@ -295,16 +391,23 @@ class Engine:
     ) -> NDArray[np.int64]:
         """As :meth:`count`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
+        counts = np.empty(source.n_documents, np.int64)
+        joined = Joined(False, False)
 
-        def run(i: int) -> NDArray[np.int64]:
-            data, indptr, first_document = source.chunk(i)
-            result, _ = self._encode_chunk(data, indptr, first_document, enabled, False, False, None, keep=False)
-            return np.diff(result.indptr)
+        def run(chunk: tuple[int, int]) -> None:
+            first, last = chunk
+            result = joined.empty()
+            ends = counts[first:last]
+            self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
+            ends[1:] = np.diff(ends)
+            joined.spare.append(result)
 
         n_threads = self._n_threads(source, threads)
-        return np.concatenate([np.zeros(0, np.int64), *self._results(source, run, n_threads)])
+        chunks = _chunks(source.positions, n_threads)
+        deque(map(run, chunks) if n_threads == 1 else self._run_parallel(run, chunks, n_threads), maxlen=0)
+        return counts
 
-    def _run_parallel(self, run: Callable[[int], T], n: int, n_threads: int) -> Iterator[T]:
+    def _run_parallel(self, run: Callable[[U], T], tasks: Iterable[U], n_threads: int) -> Iterator[T]:
         """Run tasks on the pool, which belongs to one process: a fork makes its own."""
         owner = (os.getpid(), n_threads)
         if self._pool is None or self._pool_owner != owner:
@@ -312,7 +415,7 @@ class Engine:
 
             self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
             self._pool_owner = owner
-        return self._pool.map(run, range(n))
+        return self._pool.map(run, tasks)
 
     def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
         """Which added tokens are wanted; None where a special token is an error."""
@@ -342,20 +445,25 @@ class Engine:
         indptr: NDArray[np.int64],
         first_document: int,
         enabled: NDArray[np.bool_] | None,
-        spans: bool,
-        words: bool,
-        buffer: IdBuffer | None,
-        keep: bool = True,
-    ) -> tuple[EncodedTexts, bool]:
-        """Ids of the documents of one chunk, and whether they lie in `buffer` already (after what is used of it)."""
+        output: Output,
+        ends: NDArray[np.int64],
+    ) -> None:
+        """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
+        from jittok.kernels.word_cache import EXTRA_ROOM
+
         plan = self.plan
         n_documents = len(indptr) - 1
-        if not (spans or words or plan.stages or self._missing_unknown >= 0) and self._is_plain(data, indptr, enabled):
+        spans, words = output.spans is not None, output.words is not None
+        if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
-            ids, part_end, _, _ = self._run_kernel(data, start, end, False, False, buffer, keep)
-            out_indptr = np.zeros(n_documents + 1, np.int64)
-            out_indptr[1:] = part_end
-            return EncodedTexts(ids, out_indptr), buffer is not None
+            n_bytes = int(indptr[-1] - indptr[0])
+            output.reserve(n_bytes + EXTRA_ROOM)
+            first = output.used
+            word = _NOTHING if output.words is None else output.words
+            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, first, ends, word)
+            if output.spans is not None:
+                self._find_spans(data, start, start, ends, output, first)
+            return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
@@ -377,7 +485,9 @@ class Engine:
                 parts = _cut(parts, stage)
             else:
                 parts = self._rewrite(parts, stage, indptr, aligned)
-        return self._merge(parts, indptr, first_document, spans, words), False
+        result = self._merge(parts, indptr, first_document, spans, words)
+        np.add(result.indptr[1:], output.used, out=ends)
+        output.add(result.ids, result.spans, result.word_ids)
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
@@ -535,13 +645,21 @@ class Engine:
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
     ) -> EncodedTexts:
         """Cut text parts for the last time, merge, and put added tokens between."""
+        from jittok.kernels.word_cache import EXTRA_ROOM
+
         plan = self.plan
         has_tokens = bool((parts.token >= 0).any())
         text = np.flatnonzero(parts.token < 0) if has_tokens else np.arange(len(parts.token))
         start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
-        by_length = spans and not plan.merges.numbers[MERGE_RANKED]
+        by_length = spans and not self._is_ranked
         located = self._drops and (spans or words)
-        ids, part_end, word, length = self._run_kernel(parts.data, start, end, words or located, by_length)
+        n_bytes = int((end - start).sum())
+        ids = np.empty(n_bytes + EXTRA_ROOM, np.int32)
+        word = np.empty(n_bytes + EXTRA_ROOM, np.int32) if words or located else _NOTHING
+        length = np.empty(n_bytes + EXTRA_ROOM, np.int32) if by_length else _NOTHING
+        part_end = np.zeros(len(start), np.int64)
+        n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, word, length)
+        ids, word, length = ids[:n], word[:n], length[:n]
         if self._missing_unknown >= 0:
             self._refuse_unknown(parts, text, ids, part_end, first_document)
         counts = np.diff(part_end, prepend=0)
@@ -617,36 +735,30 @@ class Engine:
         data: NDArray[np.uint8],
         start: NDArray[np.int64],
         end: NDArray[np.int64],
-        words: bool,
-        lengths: bool,
-        buffer: IdBuffer | None = None,
-        keep: bool = True,
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        n_bytes: int,
+        out: NDArray[np.int32],
+        first: int,
+        part_end: NDArray[np.int64],
+        word: NDArray[np.int32] = _NOTHING,
+        length: NDArray[np.int32] = _NOTHING,
+    ) -> int:
+        """Ids of parts, `n_bytes` in all, written to `out` from `first` on; returns where they end there.
+
+        `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says.
+        """
         from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH, encode_segments
         from jittok.kernels.split import POSITION, SEGMENT
-        from jittok.kernels.word_cache import EXTRA_ROOM, NEEDED, WRITTEN, new_word_scratch
+        from jittok.kernels.word_cache import NEEDED, WRITTEN, new_word_scratch
 
-        plan = self.plan
-        n_bytes = int((end - start).sum())
-        nothing = np.empty(0, np.int32)
-        word = np.empty(n_bytes + EXTRA_ROOM, np.int32) if words else nothing
-        length = np.empty(n_bytes + EXTRA_ROOM, np.int32) if lengths else nothing
-        part_end = np.zeros(len(start), np.int64)
         if not len(start):
-            return nothing, part_end, word[:0], length[:0]
+            return first
+        plan = self.plan
         worker = self._acquire(n_bytes)
-        if buffer is not None:
-            out, offset = buffer.reserve(n_bytes + EXTRA_ROOM), buffer.used
-        else:
-            # Ids go into the worker's own array first: its memory is warm, and a text has far fewer ids than bytes.
-            if len(worker.out) < n_bytes + EXTRA_ROOM:
-                worker.out = np.empty(max(n_bytes + EXTRA_ROOM, min(CHUNK_BYTES * 2, 4 * n_bytes)), np.int32)
-            out, offset = worker.out, 0
         state = worker.chunk.state
         state[:] = 0
         state[SEGMENT] = 0
         state[POSITION] = start[0]
-        state[WRITTEN] = offset
+        state[WRITTEN] = first
         data = _frozen(data)
         while True:
             status = encode_segments(
@@ -672,18 +784,32 @@ class Engine:
             else:
                 break
         n = int(state[WRITTEN])
-        ids = out[offset:n]
-        if offset:
-            part_end -= offset
-        if buffer is None:
-            ids = ids.copy() if keep else ids[:0]
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
             worker.scratch = new_word_scratch()
-        if len(worker.out) > 4 * CHUNK_BYTES:
-            worker.out = np.empty(0, np.int32)
         self._workers.append(worker)
-        return ids, part_end, word[: n - offset], length[: n - offset]
+        return n
+
+    def _find_spans(
+        self,
+        data: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        origin: NDArray[np.int64],
+        part_end: NDArray[np.int64],
+        output: Output,
+        first: int,
+    ) -> None:
+        """Spans of the ids of `output` from `first` on, which are those of parts of text as it was given."""
+        from jittok.kernels.spans import find_spans
+
+        ids, spans = output.ids[first : output.used], output.new_spans(first)
+        find_spans(_frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, spans)
+
+    @cached_property
+    def _token_lengths(self) -> NDArray[np.integer[Any]]:
+        """Bytes of each token, in as little memory as may be: read for each id of a text."""
+        lengths = np.diff(self.plan.merges.token_indptr)
+        return lengths.astype(np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int32)
 
     def _text_spans(
         self,
@@ -700,9 +826,8 @@ class Engine:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
         from jittok.kernels.spans import find_spans
 
-        merges = self.plan.merges
-        by_token = bool(merges.numbers[MERGE_RANKED])
-        lengths = _token_lengths(merges.token_indptr) if by_token else length
+        by_token = self._is_ranked
+        lengths = self._token_lengths if by_token else length
         spans = np.empty((len(ids), 2), np.int64)
         if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])
@@ -725,10 +850,6 @@ class Engine:
         spans[:, 0] = sources.start[first]
         spans[:, 1] = sources.end[last]
         return spans
-
-
-def _token_lengths(token_indptr: NDArray[np.int64]) -> NDArray[np.int32]:
-    return np.diff(token_indptr).astype(np.int32)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -754,19 +875,38 @@ def _threads(threads: int | None) -> int:
     return int(threads)
 
 
-def _chunks(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers of the documents at which chunks of about CHUNK_BYTES begin, and the number of documents."""
-    n = len(indptr) - 1
-    total = int(indptr[-1] - indptr[0])
-    if total <= CHUNK_BYTES + CHUNK_BYTES // 2:
-        return np.array([0, n], np.int64)
-    targets = indptr[0] + np.arange(1, total // CHUNK_BYTES + 1) * CHUNK_BYTES
-    cuts = np.searchsorted(indptr, targets, side="left")
-    return np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).astype(np.int64)
+def _chunks(positions: NDArray[np.int64], n_threads: int) -> list[tuple[int, int]]:
+    """Ranges of documents of about CHUNK_BYTES, at least one; towards the end smaller, so that threads end together."""
+    n = len(positions) - 1
+    end = int(positions[-1])
+    least = max(CHUNK_BYTES // 4, 1)
+    targets = []
+    at = int(positions[0])
+    while n_threads == 1 and end - at > CHUNK_BYTES + CHUNK_BYTES // 2:
+        at += CHUNK_BYTES
+        targets.append(at)
+    while n_threads > 1 and end - at > least + least // 2:
+        at += min(max((end - at) // (2 * n_threads), least), CHUNK_BYTES)
+        targets.append(at)
+    cuts = np.searchsorted(positions, targets, side="left")
+    bounds = np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).tolist()
+    return list(zip(bounds, bounds[1:], strict=False)) or [(0, n)]
 
 
-def _concatenated(parts: list[Any]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _share(positions: NDArray[np.int64], last: int) -> float:
+    """Which part of all text lies before document `last`."""
+    return float((positions[last] - positions[0]) / max(positions[-1] - positions[0], 1))
+
+
+def _first(array: NDArray[Any] | None, n: int) -> NDArray[Any] | None:
+    return None if array is None else array[:n]
+
+
+def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+    """A new array of that size, which begins with what is used of another one."""
+    new = np.empty((size, *array.shape[1:]), array.dtype)
+    new[:used] = array[:used]
+    return new
 
 
 def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64]) -> Parts:

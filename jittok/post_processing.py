@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .encodings import Batch, EncodedTexts, Encoding, Source, SourceText, frozen, text_of, whole_number
+from .encodings import Batch, EncodedTexts, Encoding, SourceText, TextSource, frozen, text_of, whole_number
 from .errors import ArgumentError, UnsupportedError
 from .spec import Template, TemplatePiece, TokenizerSpec, TrimOffsets
 from .tables import STRIPS
@@ -364,7 +364,7 @@ class PostProcessor:
         add_special_tokens: bool = True,
         truncation: Truncation | None = None,
         overflowing: bool = False,
-        texts: tuple[Source, ...] = (),
+        texts: tuple[TextSource, ...] = (),
         pad_id: int | None = None,
     ) -> Batch:
         """Return the finished batch.
@@ -392,19 +392,19 @@ class PostProcessor:
         """
         truncation = truncation or Truncation()
         template = self.template(second is not None, add_special_tokens)
-        ranges, documents = self._ranges(first, second, template, truncation, overflowing)
         is_cut = truncation.max_length is not None
         plain = len(template.kinds) == 1 and template.types[0] == 0
         if second is None and plain and not is_cut:
             done, found = self._trimmed(first, lambda row: _batch_slice(texts, first, row))
             return Batch(
                 done.ids, done.indptr, done.spans, done.word_ids,
-                document_ids=documents if overflowing else None,
+                document_ids=np.arange(len(first.indptr) - 1) if overflowing else None,
                 vocabulary=self.vocabulary, texts=texts, matched=found, pad_id=pad_id,
             )  # fmt: skip
 
         from .kernels.post_processing import fill_template
 
+        ranges, documents = self._ranges(first, second, template, truncation, overflowing)
         both = first if second is None else _both(first, second)
         spans = np.zeros((0, 2), dtype=np.int64) if both.spans is None else both.spans
         words = np.zeros(0, dtype=np.int32) if both.word_ids is None else both.word_ids
@@ -538,7 +538,7 @@ class PostProcessor:
         encoded: EncodedTexts,
         sequence_ids: NDArray[np.int32],
         documents: NDArray[np.int64],
-        texts: tuple[Source, ...],
+        texts: tuple[TextSource, ...],
     ) -> Trimmed:
         """Return rows with special tokens in them trimmed, each sequence of a row for itself."""
         if not self.trims:
@@ -631,7 +631,7 @@ def _text_slice(texts: tuple[SourceText, ...], number: int, window: EncodedTexts
     return None if text is None else text[int(window.spans[row, 0]) : int(window.spans[row, 1])]
 
 
-def _batch_slice(texts: tuple[Source, ...], encoded: EncodedTexts, position: int) -> str | None:
+def _batch_slice(texts: tuple[TextSource, ...], encoded: EncodedTexts, position: int) -> str | None:
     """Return the text under a token of a batch, or None."""
     if not texts or encoded.spans is None:
         return None

@@ -33,11 +33,14 @@ class Texts(NamedTuple):
         int64[n + 1], rising. Text `i` is ``data[indptr[i]:indptr[i + 1]]``.
     has_slack
         True if at least :data:`SLACK` zero bytes follow the last text inside `data`.
+    is_checked
+        False if nobody has looked yet whether the bytes are valid; see :func:`check_texts`.
     """
 
     data: NDArray[np.uint8]
     indptr: NDArray[np.int64]
     has_slack: bool
+    is_checked: bool = True
 
 
 def text_from(text: object, *, errors: Errors = "strict", surrogates: Surrogates = "raise") -> Texts:
@@ -69,7 +72,12 @@ def text_from(text: object, *, errors: Errors = "strict", surrogates: Surrogates
 
 
 def texts_from(
-    texts: object, *, errors: Errors = "strict", surrogates: Surrogates = "raise", first_number: int = 0
+    texts: object,
+    *,
+    errors: Errors = "strict",
+    surrogates: Surrogates = "raise",
+    first_number: int = 0,
+    check: bool = True,
 ) -> Texts:
     """Return a collection of texts as :class:`Texts`.
 
@@ -81,6 +89,10 @@ def texts_from(
         UTF-8 bytes uint8[m] and row pointers int[n + 1]. Arrow and pairs are not copied.
     errors, surrogates
         As in :func:`text_from`.
+    first_number
+        What messages call the first text.
+    check
+        False to leave the bytes of pairs and Arrow unchecked where `errors` is "strict".
 
     Raises
     ------
@@ -103,12 +115,12 @@ def texts_from(
     if isinstance(texts, Texts):
         return texts
     if isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(part, np.ndarray) for part in texts):
-        return _from_pair(*texts, errors=errors)
+        return _from_pair(*texts, errors, check)
     module = type(texts).__module__
     if module.split(".")[0] == "pyarrow":
-        return _from_arrow(texts, errors)
+        return _from_arrow(texts, errors, check)
     if module.split(".")[0] == "polars" and hasattr(texts, "to_arrow"):
-        return _from_arrow(texts.to_arrow(), errors)
+        return _from_arrow(texts.to_arrow(), errors, check)
     if texts is None or isinstance(texts, Mapping) or not isinstance(texts, Iterable):
         raise ArgumentTypeError(f"texts: expected a list of str or bytes, got {_type_name(texts)}")
     if isinstance(texts, np.ndarray) and texts.ndim != 1:
@@ -192,7 +204,7 @@ def _joined(parts: list[bytes] | list[Any]) -> Texts:
 # ------------------------------------------------------------------------------------------- bytes of others
 
 
-def _from_pair(data: NDArray[Any], indptr: NDArray[Any], errors: Errors) -> Texts:
+def _from_pair(data: NDArray[Any], indptr: NDArray[Any], errors: Errors, check: bool) -> Texts:
     if data.dtype != np.uint8 or data.ndim != 1:
         raise ArgumentTypeError(f"data: expected uint8[m], got {data.dtype} of {data.ndim} dimensions")
     if indptr.dtype.kind not in "iu" or indptr.ndim != 1:
@@ -208,10 +220,11 @@ def _from_pair(data: NDArray[Any], indptr: NDArray[Any], errors: Errors) -> Text
         raise ArgumentError(f"indptr: falls from {pointers[at - 1]} to {pointers[at]} at {at}")
     if pointers[0] < 0 or pointers[-1] > len(data):
         raise ArgumentError(f"indptr: runs from {pointers[0]} to {pointers[-1]}, but data has {len(data)} bytes")
-    return _validated(Texts(_read_only(data), _read_only(pointers), False), errors)
+    found = Texts(_read_only(data), _read_only(pointers), False, False)
+    return _validated(found, errors) if check or errors != "strict" else found
 
 
-def _from_arrow(array: Any, errors: Errors) -> Texts:
+def _from_arrow(array: Any, errors: Errors, check: bool) -> Texts:
     import pyarrow
 
     if isinstance(array, pyarrow.Scalar):
@@ -252,24 +265,35 @@ def _from_arrow(array: Any, errors: Errors) -> Texts:
     width = np.int64 if "large" in str(array.type) else np.int32
     pointers = np.frombuffer(offsets, dtype=width)[array.offset : array.offset + len(array) + 1]
     data = np.zeros(0, dtype=np.uint8) if values is None else np.frombuffer(values, dtype=np.uint8)
-    return _from_pair(data, pointers, errors)
+    return _from_pair(data, pointers, errors, check)
 
 
-def _validated(texts: Texts, errors: Errors) -> Texts:
+def check_texts(texts: Texts, first_number: int) -> None:
+    """Raise unless all bytes of `texts`, the first of which is number `first_number`, are valid UTF-8.
+
+    Raises
+    ------
+    TextError
+        They are not; the message names the text and the position.
+    """
+    _validated(texts, "strict", first_number)
+
+
+def _validated(texts: Texts, errors: Errors, first_number: int = 0) -> Texts:
     """Return `texts` if they are valid UTF-8, else raise or replace."""
-    data, indptr, _ = texts
+    data, indptr = texts.data, texts.indptr
     begin, end = int(indptr[0]), int(indptr[-1])
     if end - begin < _SMALL:
         number = _first_invalid_small(data, indptr)
     else:
         number = _first_invalid(data, indptr)
     if number < 0:
-        return texts
+        return texts._replace(is_checked=True)
     if errors == "replace":
         bounds = indptr.tolist()
         parts = [data[p:q].tobytes() for p, q in zip(bounds, bounds[1:], strict=False)]
         return _joined([part.decode("utf-8", "replace").encode() for part in parts])
-    _checked(data[int(indptr[number]) : int(indptr[number + 1])].tobytes(), number, errors)
+    _checked(data[int(indptr[number]) : int(indptr[number + 1])].tobytes(), first_number + number, errors)
     raise AssertionError("unreachable: two UTF-8 decoders disagree")
 
 

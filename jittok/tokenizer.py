@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._strings import strings_of
 from .build.plan import Plan, build_plan
 from .decoding import Decoder
-from .encodings import Batch, EncodedTexts, Encoding, SourceText, whole_number
+from .encodings import Batch, EncodedTexts, Encoding, SourceText, TextSource, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
-from .text import Errors, Surrogates, Texts, text_from, texts_from
+from .text import Errors, Surrogates, Texts, check_texts, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
@@ -225,12 +226,9 @@ class Tokenizer:
         threads = None if threads is None else whole_number("threads", threads, 1)
         parts, kept = [], []
         for given in (texts,) if pairs is None else (texts, pairs):
+            source, shown = self._source(given, errors, surrogates)
             if spans:
-                whole = self._texts(given, errors, surrogates)
-                kept.append((whole.data, whole.indptr))
-                source = Source.of_arrays(whole.data, whole.indptr)
-            else:
-                source = self._source(given, errors, surrogates)
+                kept.append(shown)
             parts.append(
                 self._engine.encode_source(source, spans=spans, words=spans, special=policy, threads=threads)
             )
@@ -301,11 +299,11 @@ class Tokenizer:
         >>> jittok.load_default().count_batch(["", "to be"]).tolist()
         [0, 2]
         """
-        source = self._texts(texts, errors, surrogates)
+        source, _ = self._source(texts, errors, surrogates)
         policy = self.spec.default_special if special is None else special
         if threads is not None:
             threads = whole_number("threads", threads, 1)
-        counts = self._engine.count(source.data, source.indptr, special=policy, threads=threads)
+        counts = self._engine.count_source(source, special=policy, threads=threads)
         return counts + self._post_processor.template(False, add_special_tokens).num_special
 
     # ----------------------------------------------------------------------------------------------- decoding
@@ -597,24 +595,38 @@ class Tokenizer:
             return "replace" if self.spec.reference == "tiktoken" else "raise"
         return surrogates
 
-    def _texts(self, texts: Any, errors: Errors, surrogates: Surrogates | None) -> Texts:
-        return texts_from(texts, errors=errors, surrogates=self._surrogates(surrogates))
+    def _source(
+        self, texts: Any, errors: Errors, surrogates: Surrogates | None
+    ) -> tuple[Source, TextSource]:
+        """Texts for the engine, and for a batch to show.
 
-    def _source(self, texts: Any, errors: Errors, surrogates: Surrogates | None) -> Source:
-        """Texts for the engine; strings become bytes a chunk at a time, while these are in the processor's cache."""
+        Strings become bytes a chunk at a time, while these are in the processor's cache.
+        """
+        chosen = self._surrogates(surrogates)
         if isinstance(texts, list | tuple) and len(texts) > 1 and isinstance(texts[0], str):
-            chosen = self._surrogates(surrogates)
+            strings = strings_of(texts)
+            if strings is not None:
 
-            def make(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-                part = texts_from(texts[first:last], errors=errors, surrogates=chosen, first_number=first)
-                return part.data, part.indptr
+                def make(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+                    done = strings.utf8(first, last)
+                    if done is not None:
+                        return done
+                    part = strings.items[first:last]
+                    given = texts_from(part, errors=errors, surrogates=chosen, first_number=first)
+                    return given.data, given.indptr
 
-            try:
-                return Source.of_strings(texts, make)
-            except TypeError:
-                pass  # an item has no length: the usual way says which
-        whole = self._texts(texts, errors, surrogates)
-        return Source.of_arrays(whole.data, whole.indptr)
+                return Source(strings.lengths, make), strings.items
+        whole = texts_from(texts, errors=errors, surrogates=chosen, check=False)
+        shown = whole.data, whole.indptr
+        if whole.is_checked:
+            return Source.of_arrays(*shown), shown
+
+        def checked(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+            part = whole._replace(indptr=whole.indptr[first : last + 1])
+            check_texts(part, first)
+            return part.data, part.indptr
+
+        return Source(whole.indptr, checked), shown
 
     def _encode_texts(
         self, texts: Texts, spans: bool, special: SpecialPolicy | None, threads: int | None

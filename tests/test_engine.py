@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 import jittok
 from jittok import engine
-from jittok.errors import FormatError, UnsupportedError
+from jittok.errors import FormatError, SpecialTokenError, TextError, UnsupportedError
 
 CODE = Path(__file__).parent
 
@@ -331,3 +331,62 @@ def test_dropped_characters_leave_the_words_where_they_are(tmp_path):
     assert encoding.ids.tolist() == [0, 1, 0, 1]
     assert encoding.word_ids.tolist() == [0, 1, 3, 3]
     assert encoding.spans.tolist() == [[0, 1], [3, 4], [8, 9], [9, 10]]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]])
+@pytest.mark.parametrize("spans", [False, True])
+def test_outputs_are_joined_in_the_order_of_chunks(order, spans):
+    # Far more tokens at the end than the beginning makes expect, so that room has to be made again.
+    sizes, shares = [2, 0, 500, 9000], [0.25, 0.5, 0.75, 1.0]
+    joined = engine.Joined(spans, spans)
+    all_ends = [np.array([size // 2, size]) for size in sizes]
+    for number in order:
+        result = joined.empty()
+        n = sizes[number]
+        ids = np.arange(n, dtype=np.int32) + 10_000 * number
+        pairs = np.stack([ids, ids + 1], axis=1).astype(np.int64)
+        result.add(ids, pairs if spans else None, -ids if spans else None)
+        joined.put(number, result, all_ends[number], shares[number])
+    whole = joined.whole()
+    expected = np.concatenate([np.arange(n) + 10_000 * number for number, n in enumerate(sizes)])
+    assert whole.used == len(expected)
+    np.testing.assert_array_equal(whole.ids[: whole.used], expected)
+    before = 0
+    for size, ends in zip(sizes, all_ends, strict=True):
+        assert ends.tolist() == [before + size // 2, before + size]
+        before += size
+    if spans:
+        np.testing.assert_array_equal(whole.spans[: whole.used], np.stack([expected, expected + 1], axis=1))
+        np.testing.assert_array_equal(whole.words[: whole.used], -expected)
+
+
+def test_many_threads_give_what_one_gives_where_tokens_become_dense(monkeypatch):
+    monkeypatch.setattr(engine, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    texts = ["the same words again and again " * 20] * 40 + ["\u0e01\u0f40 qzx" * 100] * 20 + [""] * 3
+    tokenizer = jittok.load_default()
+    one = tokenizer.encode_batch(texts, spans=True, threads=1)
+    for threads in (2, 3, 8):
+        many = tokenizer.encode_batch(texts, spans=True, threads=threads)
+        assert many == one and (many.spans == one.spans).all() and (many.word_ids == one.word_ids).all()
+        assert (tokenizer.count_batch(texts, threads=threads) == np.diff(one.indptr)).all()
+        with pytest.raises(SpecialTokenError, match="text 61 "):
+            tokenizer.encode_batch([*texts[:61], "<|endoftext|>"], special="raise", threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_invalid_bytes_in_a_later_chunk_are_named(monkeypatch, threads):
+    monkeypatch.setattr(engine, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    texts = [b"some text, and more of it "] * 300
+    data = np.frombuffer(b"".join(texts), np.uint8).copy()
+    indptr = np.arange(301) * len(texts[0])
+    tokenizer = jittok.load_default()
+    tokenizer.encode_batch((data, indptr), threads=threads)
+    data[indptr[211] + 7] = 0xFF
+    with pytest.raises(TextError, match=r"texts\[211\]: invalid UTF-8 at byte 7"):
+        tokenizer.encode_batch((data, indptr), threads=threads)
+    with pytest.raises(TextError, match=r"texts\[211\]: invalid UTF-8 at byte 7"):
+        tokenizer.count_batch((data, indptr), threads=threads)
+    replaced = tokenizer.encode_batch((data, indptr), threads=threads, errors="replace")
+    assert replaced[211] == tokenizer.encode("some te\ufffdt, and more of it ").ids.tolist()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jittok import errors
 from jittok.kernels.utf8 import find_invalid_utf8
-from jittok.text import SLACK, Texts, text_from, texts_from
+from jittok.text import SLACK, Texts, check_texts, text_from, texts_from
 
 WORDS = ["", "abc", "naïve", "日本語", "🙂", "a\0b", "x" * 100]
 
@@ -289,3 +289,12 @@ def test_any_texts(rows):
     assert back(texts_from(rows)) == expected
     assert back(texts_from(expected)) == expected
     assert back(texts_from(rows + ["\ud800"], surrogates="replace"))[:-1] == expected
+
+
+def test_texts_checked_later_are_named_the_same():
+    pair = np.frombuffer("fineé".encode() + b"bad \xfffine", np.uint8), np.array([0, 4, 6, 11, 15])
+    later = texts_from(pair, check=False)
+    assert not later.is_checked and texts_from(pair, check=False, errors="replace").is_checked
+    check_texts(later._replace(indptr=later.indptr[:3]), 0)
+    with pytest.raises(errors.TextError, match=r"texts\[12\]: invalid UTF-8 at byte 4"):
+        check_texts(later._replace(indptr=later.indptr[1:]), 11)

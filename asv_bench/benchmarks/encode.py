@@ -59,6 +59,9 @@ class EncodeNew:
     def time_strings(self, family: str, kind: str) -> None:
         self.tokenizer.encode_batch(self.documents, threads=1)
 
+    def time_spans(self, family: str, kind: str) -> None:
+        self.tokenizer.encode_batch(self.documents, threads=1, spans=True)
+
 
 class Short:
     """10,000 texts of 100 characters, and one text after another."""
@@ -72,10 +75,14 @@ class Short:
         text = "\n".join(texts.documents("english"))
         self.documents = [text[i * 100 : (i + 1) * 100] for i in range(10_000)]
         self.tokenizer.encode_batch(self.documents, threads=1)
+        self.tokenizer.encode_batch(self.documents, threads=1, spans=True)
         self.tokenizer.encode(self.documents[0])
 
     def time_batch(self, family: str) -> None:
         self.tokenizer.encode_batch(self.documents, threads=1)
+
+    def time_spans(self, family: str) -> None:
+        self.tokenizer.encode_batch(self.documents, threads=1, spans=True)
 
     def time_one_by_one(self, family: str) -> None:
         encode = self.tokenizer.encode
@@ -87,16 +94,26 @@ class Threads:
     """The same 8 MB with more threads; wall time."""
 
     timer = time.perf_counter
-    params: ClassVar = [[1, 2, 4]]
-    param_names: ClassVar = ["threads"]
+    params: ClassVar = [list(texts.KINDS), [1, 2, 4]]
+    param_names: ClassVar = ["text", "threads"]
 
-    def setup(self, threads: int) -> None:
+    def setup(self, kind: str, threads: int) -> None:
         self.tokenizer = texts.load("default")
-        self.documents = texts.documents("english", size=8_000_000)
+        self.documents = texts.documents(kind, size=8_000_000)
+        encoded = [document.encode("utf-8") for document in self.documents]
+        self.data = np.frombuffer(b"".join(encoded), np.uint8)
+        self.indptr = np.concatenate([[0], np.cumsum([len(document) for document in encoded])]).astype(np.int64)
+        self.tokenizer.encode_batch(self.documents, threads=threads)
+        self.tokenizer.encode_batch(self.documents, threads=threads, spans=True)
+
+    def time_strings(self, kind: str, threads: int) -> None:
         self.tokenizer.encode_batch(self.documents, threads=threads)
 
-    def time_strings(self, threads: int) -> None:
-        self.tokenizer.encode_batch(self.documents, threads=threads)
+    def time_arrays(self, kind: str, threads: int) -> None:
+        self.tokenizer.encode_batch((self.data, self.indptr), threads=threads)
+
+    def time_spans(self, kind: str, threads: int) -> None:
+        self.tokenizer.encode_batch(self.documents, threads=threads, spans=True)
 
 
 class Hard:

@@ -276,7 +276,7 @@ def match_word(tables: Any, data: Any, first: int, end: int, ids: Any, lengths: 
 def wordpiece_word(tables: Any, data: Any, first: int, end: int, scratch: Any) -> int:
     """Token ids of one word, left in ``scratch.symbols`` with their byte lengths; returns their number.
 
-    As ``merge_word`` of :mod:`jittok.kernels.words`, for WordPiece. The lengths sum to ``end - first`` unless there
+    As ``merge_word`` of :mod:`jittok.kernels.bpe`, for WordPiece. The lengths sum to ``end - first`` unless there
     are no ids, as for a word of white space only. `scratch` has room for ``end - first`` ids. Linear.
     """
     return match_word(tables, data, first, end, scratch.symbols, scratch.lengths, 0)
