@@ -195,7 +195,8 @@ def _content(codepoints: NDArray[Any]) -> NDArray[np.int64]:
     size = 1 + (c >= 0x80) + (c >= 0x800) + (c >= 0x10000)
     content = np.select([size == 1, size == 2, size == 3], [c, two, three], four)
     kind = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | 1 << tables.CLEAN_UP_CODEPOINTS
-    return content | size << tables.CLEAN_UP_BYTES | kind
+    entries: NDArray[np.int64] = content | size << tables.CLEAN_UP_BYTES | kind
+    return entries
 
 
 def _expansion(codepoints: list[int], expansion: bytearray) -> int:
