@@ -138,9 +138,7 @@ def clean_up_tables(
     if strip_accents:
         _add_strip_accents(entry, lower, expansion)
     if handle_chinese_chars:
-        padded = bert.membership(bert.CHINESE)
-        itself = tables.CLEAN_UP_SELF << tables.CLEAN_UP_KIND
-        entry[padded] = np.where(entry[padded] == 0, itself, entry[padded]) | tables.CLEAN_UP_PADDED
+        entry[bert.membership(bert.CHINESE)] |= tables.CLEAN_UP_PADDED
     if clean_text:
         entry[np.array(_TO_BLANK)] = _content(np.array([0x20]))
         entry[0x20] = 0
