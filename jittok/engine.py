@@ -561,38 +561,50 @@ class Engine:
         )
         if done.stays:
             return parts._replace(data=_overwritten(parts, parts.start[changed], done))
-        if changed.size == len(parts.token) and not spans:
-            return parts._replace(data=done.data, start=done.starts, end=done.ends)
-        used = int(parts.end.max(initial=0))
-        base = int(parts.start.min(initial=0))
-        new = np.concatenate([parts.data[base:used], done.data])
+        # Of what stays as it is, bytes [base, used) are kept, before those that are new.
+        others = parts.start < parts.end
+        others[changed] = False
+        base, used = 0, 0
+        if others.any():
+            base, used = int(parts.start.min()), int(parts.end.max())
+        new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
         start, end = parts.start - base, parts.end - base
+        if not used:
+            start[:] = end[:] = 0
         start[changed] = done.starts + (used - base)
         end[changed] = done.ends + (used - base)
         sources = None
         if spans:
-            old = parts.codepoints or _own_sources(parts.data, indptr)
-            number = np.zeros(len(new) + 1, np.int64)
-            np.cumsum((new & 0xC0) != 0x80, out=number[1:])
-            kept = slice(int(old.number[base]), int(old.number[used]))
-            # Alignment counts codepoints of the segment as it was given; from there, the way leads on through `old`.
-            lengths = np.diff(done.codepoint_indptr)
-            first = np.repeat(old.number[parts.start[changed]], lengths)
-            came_from = first + done.source_start
-            came_to = first + done.source_end
-            in_document = len(old.start)
-            begin = np.where(
-                came_from < in_document,
-                old.start[np.minimum(came_from, in_document - 1)],
-                old.end[in_document - 1] if in_document else 0,
-            )
-            stop = np.where(came_to > came_from, old.end[np.maximum(came_to - 1, 0)], begin)
-            padding = np.zeros(len(new) - (used - base) - int((done.ends - done.starts).sum()), np.int64)
-            sources = Sources(
-                number,
-                np.concatenate([old.start[kept], begin, padding]),
-                np.concatenate([old.end[kept], stop, padding]),
-            )
+            from jittok.kernels.spans import follow_sources, own_positions
+
+            # Zero bytes after the text count as codepoints too.
+            n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
+            old, kept = None, slice(0, 0)
+            if used or parts.codepoints is not None or not at_start.all():
+                old = parts.codepoints or _own_sources(parts.data, indptr)
+                kept = slice(int(old.number[base]), int(old.number[used]))
+            n_kept = kept.stop - kept.start
+            nothing = np.empty(0, np.int64)
+            sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
+            own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
+            if old is None:
+                # Whole documents: positions in a segment are positions in its document.
+                sources.start[: len(done.source_start)] = done.source_start
+                sources.end[: len(done.source_end)] = done.source_end
+            else:
+                sources.start[:n_kept] = old.start[kept]
+                sources.end[:n_kept] = old.end[kept]
+                # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
+                follow_sources(
+                    _frozen(done.codepoint_indptr),
+                    _frozen(old.number[parts.start[changed]]),
+                    _frozen(done.source_start),
+                    _frozen(done.source_end),
+                    _frozen(old.start),
+                    _frozen(old.end),
+                    sources.start[n_kept:],
+                    sources.end[n_kept:],
+                )
         return parts._replace(data=new, start=start, end=end, codepoints=sources)
 
     def _acquire(self, n_bytes: int) -> Worker:
@@ -824,7 +836,7 @@ class Engine:
         word_starts: NDArray[np.int64] | None,
     ) -> NDArray[np.int64]:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
-        from jittok.kernels.spans import find_spans
+        from jittok.kernels.spans import find_source_spans, find_spans
 
         by_token = self._is_ranked
         lengths = self._token_lengths if by_token else length
@@ -834,21 +846,10 @@ class Engine:
             find_spans(_frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), spans)
             return spans
         # Rewritten text: byte ranges, then the codepoints there, then where these come from.
-        sizes = lengths[ids].astype(np.int64) if by_token else lengths.astype(np.int64)
-        total = np.cumsum(sizes)
-        if word_starts is None:
-            counts = np.diff(part_end, prepend=0)
-            before = np.concatenate([[0], total])[np.concatenate([[0], part_end[:-1]])] if len(part_end) else total
-            stop = total + np.repeat(start - before, counts)
-        else:
-            first_of_word = np.flatnonzero(np.diff(word_starts, prepend=-1))
-            before = (total - sizes)[first_of_word]
-            stop = total + word_starts - np.repeat(before, np.diff(first_of_word, append=len(ids)))
         sources = parts.codepoints or _own_sources(parts.data, indptr)
-        first = sources.number[stop - sizes + 1] - 1
-        last = np.maximum(sources.number[stop] - 1, first)
-        spans[:, 0] = sources.start[first]
-        spans[:, 1] = sources.end[last]
+        places = np.empty(0, np.int64) if word_starts is None else word_starts
+        sources = Sources(*map(_frozen, sources))
+        find_source_spans(start, part_end, ids, lengths, int(by_token), _frozen(places), sources, spans)
         return spans
 
 
@@ -975,14 +976,12 @@ def _overwritten(parts: Parts, starts: NDArray[np.int64], done: Rewritten) -> ND
 
 def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
     """Sources of text that is still as given: each codepoint comes from itself."""
+    from jittok.kernels.spans import own_positions
+
     size = int(indptr[-1])
-    number = np.zeros(size + 1, np.int64)
-    np.cumsum((data[:size] & 0xC0) != 0x80, out=number[1:])
-    at = number[indptr]
-    position = np.arange(int(at[0]), int(at[-1])) - np.repeat(at[:-1], np.diff(at))
-    if int(indptr[0]) > 0:
-        position = np.concatenate([np.zeros(int(at[0]), np.int64), position])
-    return Sources(number, position, position + 1)
+    sources = Sources(np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
+    n = own_positions(_frozen(data), _frozen(indptr), *sources)
+    return Sources(sources.number, sources.start[:n], sources.end[:n])
 
 
 def _part_spans(parts: Parts, indptr: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -279,7 +279,7 @@ CLEAN_UP_REMOVED = 5  # left out before all other steps
 #: Flags.
 CLEAN_UP_MARK = 1 << 51  # begins with a combining mark, so belongs to what stands before it
 CLEAN_UP_KEPT = 1 << 52  # has a combining mark that is not left out
-CLEAN_UP_PADDED = 1 << 53  # gets a blank before and after
+CLEAN_UP_PADDED = 1 << 53  # gets a blank before and after; without a kind: and is as it was
 
 #: Positions in ``CleanUpTables.numbers``.
 CLEAN_UP_LOWERS = 0  # 1: letters A to Z become lower case

@@ -12,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_normalize import SCALARS, reference, rewrite, segments
 
+import jittok
 from jittok import engine, spec
 from jittok.build.plan import SplitStage, _stages, build_plan
+from jittok.formats import tokenizer_json
+from jittok.formats.tokenizer_json import assign_added_ids
 from jittok.kernels import normalize as kernels
 from jittok.kernels.split import ISOLATED, split_segments
 from jittok.rewriting import build_rewriter
+from jittok.tokenizer import Tokenizer
 from jittok.unicode import bert, intervals
 from jittok.unicode.normalization import load_normalization
 from jittok.vocabulary import WHITE_SPACE
@@ -228,7 +232,9 @@ def test_every_codepoint_is_cut_as_the_reference_cuts_it(name):
     assert stage_pieces(name, EVERYTHING) == pre_tokenizer(name).pre_tokenize_str(EVERYTHING)
 
 
-SPLIT_TEXT = st.text(alphabet="aab.,$_\u2014\u055a\u166d\u061d\u200d\xb2\u4e2d\xe9\u0301 \n\u3000\u2028\x1c\x85", max_size=20)
+SPLIT_TEXT = st.text(
+    alphabet="aab.,$_\u2014\u055a\u166d\u061d\u200d\xb2\u4e2d\xe9\u0301 \n\u3000\u2028\x1c\x85", max_size=20
+)
 
 
 @settings(max_examples=150 if JITTED else 30, deadline=None)
@@ -284,3 +290,36 @@ def test_only_the_last_cut_may_leave_blanks():
     assert (len(stages), skips) == (2, False)
     stages, _, skips = _stages((spec.BertPreTokenizer(),), may_skip_blanks=False)
     assert (len(stages), skips) == (1, False)
+
+
+# ------------------------------------------------------------------------------------------------ whole chunks
+
+
+@pytest.fixture(scope="module")
+def cleaned():
+    """The default tokenizer with BERT's clean-up, and what the reference makes of it."""
+    made = dataclasses.replace(
+        jittok.load_default().spec,
+        normalizers=(spec.BertNormalizer(),),
+        added_tokens=(spec.AddedToken(70_000, "[MASK]", special=True, normalized=False),),
+    )
+    made = dataclasses.replace(made, added_tokens=assign_added_ids(made.added_tokens, made.model.vocab))
+    return Tokenizer(made), tokenizers.Tokenizer.from_str(tokenizer_json.write(made).decode())
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 60, 1000])
+@pytest.mark.parametrize("alphabet", ["Ab\n.", "Ab\xe9\u0416\u4e2d\x00\u3000 "])
+def test_ids_and_spans_in_chunks(monkeypatch, cleaned, chunk_bytes, alphabet):
+    ours, reference_ = cleaned
+    random = np.random.default_rng(chunk_bytes)
+    parts = [*alphabet, *alphabet, "[MASK]"]
+    texts = ["".join(random.choice(parts, random.integers(0, 60))) for _ in range(80 if JITTED else 12)]
+    expected = reference_.encode_batch(texts, add_special_tokens=False)
+    monkeypatch.setattr(engine, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    for threads in (1, 2):
+        batch = ours.encode_batch(texts, spans=True, threads=threads, add_special_tokens=False)
+        assert batch.to_lists() == [encoding.ids for encoding in expected]
+        spans = [[tuple(span) for span in batch[i].spans.tolist()] for i in range(len(batch))]
+        assert spans == [encoding.offsets for encoding in expected]
+        assert ours.encode_batch(texts, threads=threads, add_special_tokens=False).to_lists() == batch.to_lists()

@@ -138,9 +138,7 @@ def clean_up_tables(
     if strip_accents:
         _add_strip_accents(entry, lower, expansion)
     if handle_chinese_chars:
-        padded = bert.membership(bert.CHINESE)
-        itself = tables.CLEAN_UP_SELF << tables.CLEAN_UP_KIND
-        entry[padded] = np.where(entry[padded] == 0, itself, entry[padded]) | tables.CLEAN_UP_PADDED
+        entry[bert.membership(bert.CHINESE)] |= tables.CLEAN_UP_PADDED
     if clean_text:
         entry[np.array(_TO_BLANK)] = _content(np.array([0x20]))
         entry[0x20] = 0
@@ -195,7 +193,8 @@ def _content(codepoints: NDArray[Any]) -> NDArray[np.int64]:
     size = 1 + (c >= 0x80) + (c >= 0x800) + (c >= 0x10000)
     content = np.select([size == 1, size == 2, size == 3], [c, two, three], four)
     kind = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | 1 << tables.CLEAN_UP_CODEPOINTS
-    return content | size << tables.CLEAN_UP_BYTES | kind
+    entries: NDArray[np.int64] = content | size << tables.CLEAN_UP_BYTES | kind
+    return entries
 
 
 def _expansion(codepoints: list[int], expansion: bytearray) -> int:

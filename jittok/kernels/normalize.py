@@ -773,27 +773,54 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
                     source += length
                     last_class = np.int64(0)
                     continue
-            codepoint, width = codepoint_at(data, position)
+            lead = np.int64(data[np.uint64(position)])
+            width = np.int64(1)
+            codepoint = lead
+            if lead >= 0x80:
+                second = np.int64(data[np.uint64(position + 1)]) & 0x3F
+                if lead < 0xE0:
+                    codepoint = (lead & 0x1F) << 6 | second
+                    width = np.int64(2)
+                else:
+                    third = np.int64(data[np.uint64(position + 2)]) & 0x3F
+                    if lead < 0xF0:
+                        codepoint = (lead & 0xF) << 12 | second << 6 | third
+                        width = np.int64(3)
+                    else:
+                        fourth = np.int64(data[np.uint64(position + 3)]) & 0x3F
+                        codepoint = (lead & 7) << 18 | second << 12 | third << 6 | fourth
+                        width = np.int64(4)
             is_plain = width == 1
             page = np.int64(page_of[np.uint64(codepoint >> 7)])
             entry = entries[np.uint64((page << 7) | (codepoint & 127))]
-            if entry == 0:
-                if position <= last_block:
-                    # Four loads before four stores, so that they are one of each.
-                    first = data[np.uint64(position)]
-                    second = data[np.uint64(position + 1)]
-                    third = data[np.uint64(position + 2)]
-                    fourth = data[np.uint64(position + 3)]
-                    result[np.uint64(written)] = first
-                    result[np.uint64(written + 1)] = second
-                    result[np.uint64(written + 2)] = third
-                    result[np.uint64(written + 3)] = fourth
-                else:
-                    for k in range(width):
-                        result[written + k] = data[position + k]
+            if entry == 0 and position <= last_block:
+                # Four loads before four stores, so that they are one of each; what is too much is overwritten.
+                byte0 = data[np.uint64(position)]
+                byte1 = data[np.uint64(position + 1)]
+                byte2 = data[np.uint64(position + 2)]
+                byte3 = data[np.uint64(position + 3)]
+                result[np.uint64(written)] = byte0
+                result[np.uint64(written + 1)] = byte1
+                result[np.uint64(written + 2)] = byte2
+                result[np.uint64(written + 3)] = byte3
                 size = width
                 n = np.int64(1)
                 last_class = np.int64(0)
+            elif entry == CLEAN_UP_PADDED and position <= last_block:
+                byte0 = data[np.uint64(position)]
+                byte1 = data[np.uint64(position + 1)]
+                byte2 = data[np.uint64(position + 2)]
+                byte3 = data[np.uint64(position + 3)]
+                result[np.uint64(written)] = 0x20
+                result[np.uint64(written + 1)] = byte0
+                result[np.uint64(written + 2)] = byte1
+                result[np.uint64(written + 3)] = byte2
+                result[np.uint64(written + 4)] = byte3
+                result[np.uint64(written + 1 + width)] = 0x20
+                size = width + 2
+                n = np.int64(3)
+                last_class = np.int64(0)
+                stays = False
             else:
                 kind = (entry >> CLEAN_UP_KIND) & 7
                 size = np.int64(0)
@@ -822,7 +849,7 @@ def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, 
                     n = (entry >> CLEAN_UP_CODEPOINTS) & 31
                     for k in range(4):
                         result[np.uint64(written + k)] = (entry >> (8 * k)) & 0xFF
-                elif kind == CLEAN_UP_SELF:
+                elif kind == CLEAN_UP_SELF or kind == 0:
                     for k in range(width):
                         result[written + k] = data[position + k]
                     size = width
