@@ -22,7 +22,21 @@ from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
 from jittok.spec import Metaspace
-from jittok.tables import MERGE_BYTE_FALLBACK, MERGE_RANKED, MERGE_UNKNOWN, MISSING_UNKNOWN, N_MASKS, SplitTables
+from jittok.tables import (
+    MERGE_BYTE_FALLBACK,
+    MERGE_RANKED,
+    MERGE_UNKNOWN,
+    MISSING_UNKNOWN,
+    N_MASKS,
+    WORDPIECE_MISSING,
+    WORDPIECE_SKIP_SPACE,
+    WORDPIECE_UNKNOWN,
+    Blanks,
+    MergeTables,
+    SplitTables,
+    WordPieceTables,
+    read_only,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -262,20 +276,39 @@ class Engine:
         self._workers: deque[Worker] = deque()
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
-        self._merges = plan.merges
+        self._model = plan.model
         #: Address of the machine code that splits, 0 without; and whether it is settled that there is none.
         self._mask_code: int | None = None
         self._compiled_mask_code = False
         #: Bytes of text that a worker may have to expect: only the size of caches follows from it.
         self._text_size = 0
-        #: A large cache begins with room for the vocabulary three times.
-        self._cache_bits = (3 * min(int(plan.merges.reachable.sum()), PRELOADED_TOKENS)).bit_length()
-        self._cache_bits = max(self._cache_bits, SMALL_CACHE_BITS + 2)
-        self._special = {token.content for token in plan.added_tokens if token.special}
-        unknown = int(plan.merges.numbers[MERGE_UNKNOWN])
-        self._is_ranked = bool(plan.merges.numbers[MERGE_RANKED])
+        #: Tokens that a new cache begins with; it has room for three times as many words.
+        n_preloaded = 0
         #: Id that stands for an unknown token which the vocabulary lacks; -1: none.
-        self._missing_unknown = unknown if unknown >= 0 and plan.merges.reachable[unknown] == MISSING_UNKNOWN else -1
+        self._missing_unknown = -1
+        #: Whether a token always stands for the same bytes.
+        self._is_ranked = False
+        #: Whether characters that the vocabulary lacks leave no token behind.
+        self._drops = False
+        #: White space that pre-tokens may begin with, and tokens' spans do not.
+        self._blanks = Blanks(*(read_only(np.zeros(0, dtype)) for dtype in (np.uint16, np.uint32)))
+        numbers = plan.model.numbers
+        if isinstance(plan.model, MergeTables):
+            reachable = plan.model.reachable
+            n_preloaded = min(int(reachable.sum()), PRELOADED_TOKENS)
+            unknown = int(numbers[MERGE_UNKNOWN])
+            self._is_ranked = bool(numbers[MERGE_RANKED])
+            if unknown >= 0 and reachable[unknown] == MISSING_UNKNOWN:
+                self._missing_unknown = unknown
+            fallback = bool(numbers[MERGE_BYTE_FALLBACK]) and bool((plan.model.fallback_symbol >= 0).all())
+            self._drops = not self._is_ranked and unknown < 0 and not fallback
+        else:
+            if numbers[WORDPIECE_MISSING]:
+                self._missing_unknown = int(numbers[WORDPIECE_UNKNOWN])
+            if numbers[WORDPIECE_SKIP_SPACE]:
+                self._blanks = Blanks(plan.model.page_of, plan.model.code_of)
+        self._cache_bits = max((3 * n_preloaded).bit_length(), SMALL_CACHE_BITS + 2)
+        self._special = {token.content for token in plan.added_tokens if token.special}
         #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
         self._is_direct = not plan.stages and self._missing_unknown < 0
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
@@ -285,9 +318,6 @@ class Engine:
             if not isinstance(stage, SplitStage)
             for step in stage.steps
         )
-        #: Whether characters that the vocabulary lacks leave no token behind.
-        fallback = bool(plan.merges.numbers[MERGE_BYTE_FALLBACK]) and bool((plan.merges.fallback_symbol >= 0).all())
-        self._drops = not self._is_ranked and unknown < 0 and not fallback
 
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
@@ -625,13 +655,13 @@ class Engine:
 
     def _enlarge(self, worker: Worker) -> None:
         """Give a worker a larger cache with what it knows, or an emptied one if it is as large as may be."""
-        from jittok.kernels.bpe import fill_cache
-        from jittok.kernels.word_cache import SLOT_WORDS, new_word_cache
+        from jittok.kernels.bpe import preload_tokens
+        from jittok.kernels.word_cache import SLOT_WORDS, new_word_cache, refill_cache
 
-        if self._merges is self.plan.merges and worker.bytes_seen >= SMALL_TEXT:
+        merges = self.plan.model
+        if isinstance(merges, MergeTables) and self._model is merges and worker.bytes_seen >= SMALL_TEXT:
             # Read at random for every new word: worth large pages once there is much text.
-            merges = self.plan.merges
-            self._merges = merges._replace(
+            self._model = merges._replace(
                 pair_slots=large_copy(merges.pair_slots),
                 byte_pair=large_copy(merges.byte_pair),
                 symbol_token=large_copy(merges.symbol_token),
@@ -641,17 +671,19 @@ class Engine:
         if worker.bytes_seen < SMALL_TEXT and bits <= SMALL_CACHE_BITS + 2:
             worker.cache = new_word_cache(bits, bits - 2, 1 << (bits + 1), 1 << (bits + 3))
         elif bits > LARGEST_CACHE_BITS:
-            nothing = new_word_cache(3, 3, 0, 0)
             for array in old:
                 array[:] = 0
-            fill_cache(self.plan.merges, nothing, old)
+            if isinstance(merges, MergeTables):
+                preload_tokens(merges, old)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
             expected = (self._text_size // 64 + len(old.slots) // SLOT_WORDS).bit_length()
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
-        fill_cache(self.plan.merges, old, worker.cache)
+        refill_cache(old, worker.cache)
+        if isinstance(merges, MergeTables):
+            preload_tokens(merges, worker.cache)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
@@ -758,7 +790,7 @@ class Engine:
 
         `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says.
         """
-        from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH, encode_segments
+        from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH, encode_segments, encode_wordpiece_segments
         from jittok.kernels.split import POSITION, SEGMENT
         from jittok.kernels.word_cache import NEEDED, WRITTEN, new_word_scratch
 
@@ -772,10 +804,13 @@ class Engine:
         state[POSITION] = start[0]
         state[WRITTEN] = first
         data = _frozen(data)
+        encode: Callable[..., int] = encode_segments
+        if isinstance(self._model, WordPieceTables):
+            encode = encode_wordpiece_segments
         while True:
-            status = encode_segments(
+            status = encode(
                 plan.last_split,
-                self._merges,
+                self._model,
                 data,
                 start,
                 end,
@@ -815,12 +850,13 @@ class Engine:
         from jittok.kernels.spans import find_spans
 
         ids, spans = output.ids[first : output.used], output.new_spans(first)
-        find_spans(_frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, spans)
+        find_spans(_frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, self._blanks, spans)
 
     @cached_property
     def _token_lengths(self) -> NDArray[np.integer[Any]]:
         """Bytes of each token, in as little memory as may be: read for each id of a text."""
-        lengths = np.diff(self.plan.merges.token_indptr)
+        assert isinstance(self.plan.model, MergeTables)
+        lengths = np.diff(self.plan.model.token_indptr)
         return lengths.astype(np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int32)
 
     def _text_spans(
@@ -843,13 +879,18 @@ class Engine:
         spans = np.empty((len(ids), 2), np.int64)
         if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])
-            find_spans(_frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), spans)
+            find_spans(
+                _frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), self._blanks, spans
+            )
             return spans
         # Rewritten text: byte ranges, then the codepoints there, then where these come from.
         sources = parts.codepoints or _own_sources(parts.data, indptr)
         places = np.empty(0, np.int64) if word_starts is None else word_starts
         sources = Sources(*map(_frozen, sources))
-        find_source_spans(start, part_end, ids, lengths, int(by_token), _frozen(places), sources, spans)
+        data = _frozen(parts.data)
+        find_source_spans(
+            data, start, part_end, ids, lengths, int(by_token), _frozen(places), self._blanks, sources, spans
+        )
         return spans
 
 

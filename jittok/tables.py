@@ -168,6 +168,13 @@ class WordPieceTables(NamedTuple):
     numbers: NDArray[np.int64]  # see WORDPIECE_* below
 
 
+class Blanks(NamedTuple):
+    """Characters that a pre-token may begin with and its tokens do not stand for; empty arrays for none."""
+
+    page_of: NDArray[np.uint16]  # those of WordPieceTables
+    code_of: NDArray[np.uint32]
+
+
 #: Parts of ``WordPieceTables.code_of``, and what the latter may be.
 CHARACTER_CODE = ~3
 CHARACTER_KIND = 3
@@ -186,7 +193,8 @@ WORDPIECE_MAX_BYTES = 6  # 1: that is in bytes, 0: in characters
 WORDPIECE_SKIP_SPACE = 7  # 1: a word may come with CHARACTER_SPACE characters before it
 WORDPIECE_PREFIX_TOKEN = 8  # longest token that the suffix indicator begins with, -1: none
 WORDPIECE_PREFIX_BYTES = 9  # its bytes
-WORDPIECE_NUMBERS = 10
+WORDPIECE_MISSING = 10  # 1: the unknown token is not in the vocabulary, and its id stands for an error
+WORDPIECE_NUMBERS = 11
 
 
 class AddedTokenTables(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from jittok.kernels.words import new_merge_scratch
 
 from jittok import tables as t
 from jittok._jit import JIT_DISABLED
@@ -18,7 +19,6 @@ from jittok.build.wordpiece_tables import Node, build_wordpiece_tables, list_nod
 from jittok.decoding import word_piece
 from jittok.errors import ArgumentError, FormatError
 from jittok.kernels.wordpiece import NO_ROOM, lin_max_match, max_match, wordpiece_end_to_end, wordpiece_word
-from jittok.kernels.words import new_merge_scratch
 from jittok.spec import DecodeWordPiece
 from jittok.unicode import bert, classes, intervals
 from tests.reference import isolated_words, word_pieces

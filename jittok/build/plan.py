@@ -24,7 +24,8 @@ from jittok.spec import (
     WhitespaceSplit,
     WordPieceModel,
 )
-from jittok.tables import AddedTokenTables, MergeTables, SplitAutomaton, SplitTables
+from jittok.tables import AddedTokenTables, MergeTables, SplitAutomaton, SplitTables, WordPieceTables
+from jittok.unicode.intervals import EMPTY
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
 if TYPE_CHECKING:
@@ -76,12 +77,10 @@ class Plan:
         Rewriting and cutting of the text between added tokens, before the last cut.
     last_split
         The last cut, done together with the merges.
-    merges
-        The model.
-    skips_blanks
-        Whether `last_split` leaves white space (Unicode White_Space) at the beginning of pre-tokens, which
-        the model must skip: a pre-token is white space, if any, and then a word without any; or, at the end of
-        a segment, white space alone, which gives no ids and is no word.
+    model
+        The tables of the model. For WordPiece, `last_split` may leave white space (Unicode White_Space) at the
+        beginning of pre-tokens, which the model then skips: a pre-token is white space, if any, and then a word
+        without any; or, at the end of a segment, white space alone, which gives no ids and is no word.
     """
 
     added_tokens: tuple[AddedToken, ...]
@@ -90,8 +89,7 @@ class Plan:
     normalizer: Rewriter | None
     stages: tuple[SplitStage | Rewriter, ...]
     last_split: SplitTables
-    merges: MergeTables
-    skips_blanks: bool = False
+    model: MergeTables | WordPieceTables
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -99,7 +97,7 @@ class Plan:
 
     def table_groups(self) -> list[tuple[NDArray[Any], ...]]:
         """The tables of all steps."""
-        groups: list[tuple[NDArray[Any], ...]] = [self.last_split, self.merges]
+        groups: list[tuple[NDArray[Any], ...]] = [self.last_split, self.model]
         groups += [stage.tables for stage in self.stages if isinstance(stage, SplitStage)]
         groups += [stage.tables for stage in (self.raw_tokens, self.normalized_tokens) if stage is not None]
         return groups
@@ -117,25 +115,47 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     FormatError
         The model contradicts itself.
     """
-    from jittok.build.merge_tables import build_merge_tables
-
-    if isinstance(spec.model, WordPieceModel):
-        raise UnsupportedError("models of type WordPiece are not supported yet; BPE is")
     normalizer = _normalizer(spec)
-    stages, last, _ = _stages(spec.pre_tokenizers, may_skip_blanks=False)
-    # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
-    byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
+    stages, last, skips_blanks = _stages(spec.pre_tokenizers, may_skip_blanks=isinstance(spec.model, WordPieceModel))
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
         stages=tuple(stages),
         last_split=last,
-        merges=build_merge_tables(spec.model, byte_level=byte_level),
+        model=_model_tables(spec, skips_blanks),
     )
 
 
+def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | WordPieceTables:
+    if isinstance(spec.model, WordPieceModel):
+        from jittok.build.wordpiece_tables import build_wordpiece_tables
+        from jittok.unicode import classes
+
+        model = spec.model
+        missing = model.unk_token not in model.vocab
+        blanks = classes.binary_property("whitespace")
+        return build_wordpiece_tables(
+            model.vocab,
+            # An unknown token that the vocabulary lacks is one token more, whose id the engine takes for an error.
+            unknown=max(model.vocab.values(), default=-1) + 1 if missing else model.vocab[model.unk_token],
+            is_missing=missing,
+            suffix_indicator=model.continuing_subword_prefix,
+            max_input=model.max_input_chars_per_word,
+            space=blanks if skips_blanks and blanks is not None else EMPTY,
+            skip_space=skips_blanks,
+        )
+    from jittok.build.merge_tables import build_merge_tables
+
+    # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
+    byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
+    return build_merge_tables(spec.model, byte_level=byte_level)
+
+
 def restored_plan(
-    spec: TokenizerSpec, stages: tuple[SplitStage | Rewriter, ...], last_split: SplitTables, merges: MergeTables
+    spec: TokenizerSpec,
+    stages: tuple[SplitStage | Rewriter, ...],
+    last_split: SplitTables,
+    model: MergeTables | WordPieceTables,
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
     normalizer = _normalizer(spec)
@@ -144,7 +164,7 @@ def restored_plan(
         normalizer=normalizer if normalizer else None,
         stages=stages,
         last_split=last_split,
-        merges=merges,
+        model=model,
     )
 
 

@@ -24,6 +24,7 @@ from jittok.tables import (
     SPLIT_NUMBERS,
     WORDPIECE_MAX_BYTES,
     WORDPIECE_MAX_INPUT,
+    WORDPIECE_MISSING,
     WORDPIECE_NUMBERS,
     WORDPIECE_PREFIX_BYTES,
     WORDPIECE_PREFIX_TOKEN,
@@ -296,3 +297,4 @@ def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
         check(not cut, "numbers", "whole characters of the suffix indicator")
     check(numbers[WORDPIECE_MAX_INPUT] >= 0, "numbers", "a longest word")
     check(numbers[WORDPIECE_MAX_BYTES] in (0, 1) and numbers[WORDPIECE_SKIP_SPACE] in (0, 1), "numbers", "flags of 0 or 1")
+    check(numbers[WORDPIECE_MISSING] in (0, 1), "numbers", "flags of 0 or 1")

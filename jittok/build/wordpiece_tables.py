@@ -15,6 +15,7 @@ from jittok.tables import (
     CHARACTER_SPACE,
     WORDPIECE_MAX_BYTES,
     WORDPIECE_MAX_INPUT,
+    WORDPIECE_MISSING,
     WORDPIECE_NUMBERS,
     WORDPIECE_PREFIX_BYTES,
     WORDPIECE_PREFIX_TOKEN,
@@ -40,6 +41,7 @@ def build_wordpiece_tables(
     vocabulary: Mapping[str, int],
     *,
     unknown: int,
+    is_missing: bool = False,
     suffix_indicator: str = "##",
     max_input: int = 100,
     max_input_in_bytes: bool = False,
@@ -57,6 +59,8 @@ def build_wordpiece_tables(
         only be the first of a word.
     unknown
         The id that stands for a word that cannot be cut, or is too long.
+    is_missing
+        Whether the vocabulary lacks that token, so that its id stands for an error.
     suffix_indicator
         May be empty: then every token may stand anywhere.
     max_input
@@ -154,6 +158,7 @@ def build_wordpiece_tables(
     numbers[WORDPIECE_UNKNOWN] = unknown
     numbers[WORDPIECE_MAX_INPUT] = min(max_input, _MOST_ID)
     numbers[WORDPIECE_MAX_BYTES] = max_input_in_bytes
+    numbers[WORDPIECE_MISSING] = is_missing
     numbers[WORDPIECE_SKIP_SPACE] = skip_space
     node = suffix_root
     while node > 0 and trie.token[node] < 0:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from jittok import spec as spec_module
 from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
-from jittok.build.validate import check_merges, check_split, check_vocabulary
+from jittok.build.validate import check_merges, check_split, check_vocabulary, check_wordpiece
 from jittok.errors import FormatError, MissingFileError
 from jittok.spec import (
     BPEModel,
@@ -38,7 +38,16 @@ from jittok.spec import (
     TokenizerSpec,
     WordPieceModel,
 )
-from jittok.tables import MISSING_UNKNOWN, PRESENT, MergeTables, SplitTables, VocabularyTables
+from jittok.tables import (
+    MISSING_UNKNOWN,
+    PRESENT,
+    WORDPIECE_MISSING,
+    WORDPIECE_NUMBERS,
+    MergeTables,
+    SplitTables,
+    VocabularyTables,
+    WordPieceTables,
+)
 from jittok.vocabulary import added_token_flags
 
 if TYPE_CHECKING:
@@ -79,7 +88,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
         A tokenizer and its tables.
     """
     arrays: dict[str, NDArray[Any]] = {}
-    _add_group(arrays, "merges", plan.merges)
+    _add_group(arrays, "wordpiece" if isinstance(plan.model, WordPieceTables) else "merges", plan.model)
     _add_group(arrays, "vocabulary", vocabulary)
     stages: list[dict[str, Any]] = []
     for stage in plan.stages:
@@ -218,13 +227,9 @@ def parse(content: Any, where: str) -> Stored:
     try:
         spec = _spec_of(metadata, arrays, where)
         stated_plan = json.loads(metadata["plan"])
-        merges = MergeTables(*_group(arrays, "merges", MergeTables._fields, where))
         vocabulary = VocabularyTables(*_group(arrays, "vocabulary", VocabularyTables._fields, where))
-        check_merges(merges, where)
         check_vocabulary(vocabulary, where)
-        n_ids = len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum())
-        if len(vocabulary.flags) < n_ids:
-            raise FormatError(f"{where}: vocabulary has fewer ids than the model")
+        model = _checked_model(spec, arrays, len(vocabulary.flags), where)
         stages: list[SplitStage | Rewriter] = []
         for number, stage in enumerate(stated_plan["stages"]):
             if "steps" in stage:
@@ -241,7 +246,7 @@ def parse(content: Any, where: str) -> Stored:
         last = SplitTables(*_group(arrays, "last_split", SplitTables._fields, where))
         check_split(last, f"{where}: last_split")
         _check_spec(spec, vocabulary, where)
-        plan = plan_module.restored_plan(spec, tuple(stages), last, merges)
+        plan = plan_module.restored_plan(spec, tuple(stages), last, model)
     except FormatError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
@@ -250,6 +255,23 @@ def parse(content: Any, where: str) -> Stored:
             "save the tokenizer again from its source"
         ) from None
     return Stored(spec, plan, vocabulary)
+
+
+def _checked_model(
+    spec: TokenizerSpec, arrays: dict[str, NDArray[Any]], size: int, where: str
+) -> MergeTables | WordPieceTables:
+    """The model's tables, whose ids are below `size`."""
+    if isinstance(spec.model, WordPieceModel):
+        pieces = WordPieceTables(*_group(arrays, "wordpiece", WordPieceTables._fields, where))
+        if len(pieces.numbers) != WORDPIECE_NUMBERS:
+            raise FormatError(f"{where}: wordpiece.numbers has {len(pieces.numbers)} values; the file is damaged")
+        check_wordpiece(pieces, size + int(pieces.numbers[WORDPIECE_MISSING]), where)
+        return pieces
+    merges = MergeTables(*_group(arrays, "merges", MergeTables._fields, where))
+    check_merges(merges, where)
+    if size < len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum()):
+        raise FormatError(f"{where}: vocabulary has fewer ids than the model")
+    return merges
 
 
 def _parse_header(content: Any, where: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -11,15 +11,11 @@ from jittok.kernels.machine import load64, multiply, prefetch, trailing_zeros
 from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
 from jittok.kernels.split import PIECES, WORDS, decode_codepoint
 from jittok.kernels.word_cache import (
-    ARENA_MASK,
-    ARENA_SHIFT,
     COUNT_SHIFT,
     FACTOR_LOW,
-    IN_ARENA,
     KEY_BYTES,
     ONE,
     PRELOADED,
-    SLOT_WORDS,
     USED,
     ZERO,
     find_slot,
@@ -27,7 +23,6 @@ from jittok.kernels.word_cache import (
     hash_bytes,
     keep_word,
     key_slot,
-    put_arena,
 )
 from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
 
@@ -223,41 +218,24 @@ def token_key(merges: Any, token: int) -> tuple[np.uint64, np.uint64]:
 
 
 @kernel
-def fill_cache(merges: Any, old: Any, new: Any) -> int:
-    """Put the short words of one cache, and the tokens that merging makes, into a new one that is still empty.
+def preload_tokens(merges: Any, cache: Any) -> int:
+    """Put the tokens that merging makes into a cache, as far as there is room for three times as many words.
 
     Parameters
     ----------
     merges : MergeTables
         With ranked tables, a word that is a reachable token is that token; others are not filled in.
-    old, new : WordCache
-        The new one has room for the words of the old one.
+    cache : WordCache
+        Changed.
 
     Returns
     -------
     int
-        Number of words in the new cache. Linear in the slots of the old one and the vocabulary.
+        Number of words in the cache. Linear in the vocabulary.
     """
-    slots = new.slots
-    counters = new.counters
+    slots = cache.slots
+    counters = cache.counters
     mask = np.uint64((slots.size >> 2) - 2)
-    for row in range(0, old.slots.size, SLOT_WORDS):
-        low = old.slots[row]
-        high = old.slots[row + 1]
-        if high == 0:
-            continue
-        at = find_slot(slots, key_slot(low, high, mask), low, high)
-        slots[at] = low
-        slots[at + 1] = high
-        slots[at + 2] = old.slots[row + 2]
-        value = old.slots[row + 3]
-        if old.slots[row + 2] >> COUNT_SHIFT == IN_ARENA:
-            value = put_arena(
-                new.arena, counters, old.arena, np.int64(value & ARENA_MASK), np.int64(value >> ARENA_SHIFT)
-            )
-        slots[at + 3] = value
-        counters[USED] += 1
-    counters[PRELOADED] = old.counters[PRELOADED]
     if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0 or counters[PRELOADED] == 1:
         return counters[USED]
     counters[PRELOADED] = 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels import bpe
+from jittok.kernels import bpe, wordpiece
 from jittok.kernels.split import (
     ASCII,
     COMPLETE,
@@ -205,3 +205,6 @@ _DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``ch
 """
 
 encode_segments = segment_encoder("encode_segments", bpe.merge_word, bpe.merge_new_words, bpe.cut_words)
+encode_wordpiece_segments = segment_encoder(
+    "encode_wordpiece_segments", wordpiece.wordpiece_word, wordpiece.cut_new_words, wordpiece.leave_words
+)

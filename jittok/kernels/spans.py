@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jittok._jit import kernel
+from jittok._jit import inlined, kernel
 from jittok.kernels.machine import count_bits, load64
+from jittok.kernels.split import decode_codepoint
+from jittok.tables import CHARACTER_KIND, CHARACTER_SPACE
 
 #: Bytes that are looked at together: whether all of them are ASCII.
 BLOCK = 512
@@ -15,9 +17,25 @@ BLOCK = 512
 LOW_BITS = np.uint64(0x0101010101010101)
 
 
+@inlined
+def is_blank(blanks: Any, data: Any, at: int) -> bool:
+    """Whether the character at a byte is one of `blanks`."""
+    codepoint = decode_codepoint(data, at) >> 3
+    page = np.int64(blanks.page_of[np.uint64(codepoint >> 7)])
+    return np.int64(blanks.code_of[np.uint64(page << 7 | (codepoint & 127))]) & CHARACTER_KIND == CHARACTER_SPACE
+
+
 @kernel
 def find_spans(
-    data: Any, starts: Any, origins: Any, part_end: Any, ids: Any, lengths: Any, by_token: int, spans: Any
+    data: Any,
+    starts: Any,
+    origins: Any,
+    part_end: Any,
+    ids: Any,
+    lengths: Any,
+    by_token: int,
+    blanks: Any,
+    spans: Any,
 ) -> int:
     """Codepoint positions of tokens, from the bytes each stands for.
 
@@ -37,6 +55,8 @@ def find_spans(
         Token ids.
     lengths : uint16 or int32
         Bytes of a token: by id if `by_token`, else by its place in `ids`.
+    blanks : Blanks
+        Characters at the beginning of a token's bytes that it does not stand for.
     spans : int64[n, 2]
         Output.
 
@@ -45,6 +65,7 @@ def find_spans(
     int
         Number of tokens. Linear in bytes and tokens.
     """
+    may_skip = blanks.code_of.size > 0
     token = np.int64(0)
     origin = np.int64(-1)
     at = np.int64(0)  # byte whose position is known
@@ -77,7 +98,10 @@ def find_spans(
                     stop = at + np.int64(lengths[np.uint64(ids[at_token]) if by_token else at_token])
                     if stop > block_end:
                         break
-                    spans[at_token, np.uint64(0)] = at + shift
+                    begin = at
+                    while may_skip and begin < stop and is_blank(blanks, data, begin):
+                        begin += 1
+                    spans[at_token, np.uint64(0)] = begin + shift
                     spans[at_token, np.uint64(1)] = stop + shift
                     at = stop
                     token += 1
@@ -88,6 +112,10 @@ def find_spans(
             at_token = np.uint64(token)
             length = np.int64(lengths[np.uint64(ids[at_token]) if by_token else at_token])
             stop = at + length
+            while may_skip and at < stop and is_blank(blanks, data, at):
+                at += decode_codepoint(data, at) & 7
+                position += 1
+            length = stop - at
             first = position
             if length > 0 and data[np.uint64(at)] & 0xC0 == 0x80:
                 first -= 1
@@ -190,13 +218,22 @@ def follow_sources(
 
 @kernel
 def find_source_spans(
-    starts: Any, part_end: Any, ids: Any, lengths: Any, by_token: int, word_starts: Any, sources: Any, spans: Any
+    data: Any,
+    starts: Any,
+    part_end: Any,
+    ids: Any,
+    lengths: Any,
+    by_token: int,
+    word_starts: Any,
+    blanks: Any,
+    sources: Any,
+    spans: Any,
 ) -> int:
     """As :func:`find_spans`, for text whose codepoints come from elsewhere.
 
     Parameters
     ----------
-    starts, part_end, ids, lengths, by_token
+    data, starts, part_end, ids, lengths, by_token, blanks
         As there.
     word_starts : int64[n]
         Byte where each token's pre-token begins; [0] where no pre-token is without tokens.
@@ -210,6 +247,7 @@ def find_source_spans(
     int
         Number of tokens. Linear.
     """
+    may_skip = blanks.code_of.size > 0
     number = sources.number
     token = np.int64(0)
     for part in range(starts.size):
@@ -221,8 +259,11 @@ def find_source_spans(
                 word = word_starts[at_token]
                 at = word
             length = np.int64(lengths[np.uint64(ids[at_token])]) if by_token else np.int64(lengths[at_token])
+            stop = at + length
+            while may_skip and at < stop and is_blank(blanks, data, at):
+                at += decode_codepoint(data, at) & 7
             first = number[np.uint64(at + 1)] - 1
-            at += length
+            at = stop
             last = max(number[np.uint64(at)] - 1, first)
             spans[at_token, np.uint64(0)] = sources.start[np.uint64(first)]
             spans[at_token, np.uint64(1)] = sources.end[np.uint64(last)]

@@ -90,7 +90,11 @@ def tables(tokenizer: Tokenizer, *, normalized: bool = False) -> EncodeTables:
             f"this tokenizer takes {len(plan.stages) + 1} steps to cut text, and the kernels take one;"
             " use Tokenizer.encode_batch"
         )
-    return EncodeTables(plan.last_split, plan.merges)
+    if not isinstance(plan.model, MergeTables):
+        raise UnsupportedError(
+            "these kernels are for byte-pair encoding; jittok.kernels.wordpiece has those of WordPiece"
+        )
+    return EncodeTables(plan.last_split, plan.model)
 
 
 def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int = 16) -> Workspace:

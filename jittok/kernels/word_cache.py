@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import helper, inlined
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import copy_ids, load64, load_pair, multiply, prefetch, store_pair
 from jittok.kernels.split import CHUNK, COMPLETE, PIECES
 from jittok.memory import zeros
@@ -498,6 +498,42 @@ def is_full(cache: Any) -> bool:
         or counters[ARENA_USED] + CHUNK_BYTES > cache.arena.size
         or counters[KEPT_USED] + CHUNK_BYTES > cache.kept.size
     )
+
+
+@kernel
+def refill_cache(old: Any, new: Any) -> int:
+    """Put the short words of one cache into a new one that is still empty, and has room for them.
+
+    Parameters
+    ----------
+    old, new : WordCache
+
+    Returns
+    -------
+    int
+        Number of words. Linear in the slots of the old one.
+    """
+    slots = new.slots
+    counters = new.counters
+    mask = np.uint64((slots.size >> 2) - 2)
+    for row in range(0, old.slots.size, SLOT_WORDS):
+        low = old.slots[row]
+        high = old.slots[row + 1]
+        if high == 0:
+            continue
+        at = find_slot(slots, key_slot(low, high, mask), low, high)
+        slots[at] = low
+        slots[at + 1] = high
+        slots[at + 2] = old.slots[row + 2]
+        value = old.slots[row + 3]
+        if old.slots[row + 2] >> COUNT_SHIFT == IN_ARENA:
+            value = put_arena(
+                new.arena, counters, old.arena, np.int64(value & ARENA_MASK), np.int64(value >> ARENA_SHIFT)
+            )
+        slots[at + 3] = value
+        counters[USED] += 1
+    counters[PRELOADED] = old.counters[PRELOADED]
+    return counters[USED]
 
 
 @helper

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, inlined, kernel
+from jittok.kernels.split import WORDS
+from jittok.kernels.word_cache import find_word, keep_word
 from jittok.tables import (
     CHARACTER_CODE,
     CHARACTER_KIND,
@@ -280,6 +282,27 @@ def wordpiece_word(tables: Any, data: Any, first: int, end: int, scratch: Any) -
     are no ids, as for a word of white space only. `scratch` has room for ``end - first`` ids. Linear.
     """
     return match_word(tables, data, first, end, scratch.symbols, scratch.lengths, 0)
+
+
+@inlined
+def cut_new_words(tables: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
+    """Cut the new words of a chunk into tokens, and keep these."""
+    for q in range(n_new):
+        k = np.int64(scratch.new_word[np.uint64(q)])
+        found = find_word(k, chunk, cache, scratch)
+        count = np.int64(0)
+        if found >= 0:
+            first = np.int64(scratch.new_first[np.uint64(q)])
+            end = first + np.int64(scratch.new_length[np.uint64(q)])
+            count = np.int64(wordpiece_word(tables, chunk.text, first, end, scratch))
+        keep_word(k, found, chunk, cache, scratch, scratch.symbols, 0, count)
+    return 0
+
+
+@inlined
+def leave_words(tables: Any, chunk: Any, scratch: Any) -> int:
+    """Cut no pre-tokens of a chunk; returns their number."""
+    return chunk.state[WORDS]
 
 
 @kernel
