@@ -23,6 +23,7 @@ from .spec import (
     DecodeMetaspace,
     DecodeReplace,
     DecodeStrip,
+    DecodeWordPiece,
     RankModel,
     TokenizerSpec,
 )
@@ -93,8 +94,7 @@ class Decoder:
         if self.is_bytes:
             return self._bytes(array, skip_special_tokens).decode("utf-8", "replace")
         if len(array) > _SMALL and self._has_pieces:
-            data, _ = self._joined(array, np.array([0, len(array)]), skip_special_tokens, raw=True)
-            return self._stripped(data.tobytes().decode("utf-8", "replace"))
+            return self._joined_texts(array, np.array([0, len(array)]), skip_special_tokens)[0]
         return self._decode_steps(self._kept(array, skip_special_tokens))
 
     def decode_bytes(self, ids: object, skip_special_tokens: bool = False) -> bytes:
@@ -140,11 +140,7 @@ class Decoder:
         ids, indptr = flat_ids(batch, self.vocabulary.size)
         bounds = indptr.tolist()
         if (self.is_bytes or self._has_pieces) and len(ids) > _SMALL:
-            data, out_indptr = self._joined(ids, indptr, skip_special_tokens, raw=not self.is_bytes)
-            buffer = data.tobytes()
-            ends = out_indptr.tolist()
-            texts = [buffer[p:q].decode("utf-8", "replace") for p, q in zip(ends, ends[1:], strict=False)]
-            return texts if self.is_bytes else [self._stripped(text) for text in texts]
+            return self._joined_texts(ids, indptr, skip_special_tokens)
         return [
             self.decode(ids[begin:end], skip_special_tokens)
             for begin, end in zip(bounds, bounds[1:], strict=False)
@@ -185,6 +181,8 @@ class Decoder:
                 break
             elif isinstance(step, DecodeBPE):
                 text = text.replace(step.suffix, " ")
+            elif isinstance(step, DecodeWordPiece):
+                text = word_piece(text, step, is_first)
             else:
                 raise AssertionError(f"step {number} ({type(step).__name__}) is not made for single tokens")
         return text
@@ -251,6 +249,37 @@ class Decoder:
             total = int(join_pieces(pieces, piece_indptr, skip, raw_flags, ids, indptr, out, out_indptr))
         return out[:total], out_indptr
 
+    def _joined_texts(
+        self, ids: NDArray[np.int32], indptr: NDArray[np.int64], skip_special_tokens: bool
+    ) -> list[str]:
+        """Return the texts of sequences of ids, by the kernel."""
+        data, out_indptr = self._joined(ids, indptr, skip_special_tokens, raw=not self.is_bytes)
+        buffer = data.tobytes()
+        ends = out_indptr.tolist()
+        if self.is_bytes or not self._first_differs:
+            texts = [buffer[p:q].decode("utf-8", "replace") for p, q in zip(ends, ends[1:], strict=False)]
+            return texts if self.is_bytes else [self._stripped(text) for text in texts]
+        # The first token that is not skipped contributes something else than it would further on.
+        kept = np.flatnonzero(self._skip_tables[skip_special_tokens][ids] == 0)
+        kept = np.append(kept, len(ids))[np.searchsorted(kept, indptr[:-1])]
+        piece_indptr = self._pieces[1]
+        texts = []
+        for begin, end, place, stop in zip(ends, ends[1:], kept.tolist(), indptr[1:].tolist(), strict=False):
+            text = ""
+            if place < stop:
+                first = int(ids[place])
+                begin += int(piece_indptr[first + 1] - piece_indptr[first])
+                beginning = self.token_text(first, is_first=True)
+                assert isinstance(beginning, str)  # such decoders have no raw bytes
+                text = beginning + buffer[begin:end].decode("utf-8", "replace")
+            texts.append(self._stripped(text))
+        return texts
+
+    @cached_property
+    def _first_differs(self) -> bool:
+        """Whether the first token of a text may contribute something else than the same token elsewhere."""
+        return any(isinstance(step, DecodeMetaspace | DecodeWordPiece) for step in self.steps)
+
     @cached_property
     def is_token_wise(self) -> bool:
         """Whether a token's contribution depends on nothing but whether it is the first.
@@ -269,12 +298,8 @@ class Decoder:
 
     @cached_property
     def _has_pieces(self) -> bool:
-        """Whether every token contributes the same bytes wherever it stands."""
-        return (
-            self.is_token_wise
-            and len(self.steps) > 0
-            and not any(isinstance(step, DecodeMetaspace) for step in self.steps)
-        )
+        """Whether every token contributes the same bytes wherever it stands, unless it is the first."""
+        return self.is_token_wise and len(self.steps) > 0 and not (self._first_differs and self.has_raw_bytes)
 
     @cached_property
     def _pieces(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
@@ -339,6 +364,8 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
     if isinstance(step, DecodeMetaspace):
         first = "" if step.prepend_scheme != "never" else " "
         return [token.replace(step.replacement, " " if number else first) for number, token in enumerate(tokens)]
+    if isinstance(step, DecodeWordPiece):
+        return [word_piece(token, step, not number) for number, token in enumerate(tokens)]
     if isinstance(step, DecodeBPE):
         last = len(tokens) - 1
         return [token.replace(step.suffix, "" if number == last else " ") for number, token in enumerate(tokens)]
@@ -351,7 +378,7 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
                 run.append(byte)
                 continue
             if run:
-                result.append(close_run(bytes(run)))
+                result += close_run(bytes(run))
                 run = []
             if token is not None:
                 result.append(token)
@@ -359,12 +386,12 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
     raise AssertionError(f"unknown decoder step {type(step).__name__}")
 
 
-def close_run(run: bytes) -> str:
-    """Return the text of a run of byte tokens: U+FFFD for each byte unless all of it is valid UTF-8."""
+def close_run(run: bytes) -> list[str]:
+    """Return the tokens of a run of byte tokens: one of text if it is UTF-8, else U+FFFD for each byte."""
     try:
-        return run.decode()
+        return [run.decode()]
     except UnicodeDecodeError:
-        return "\ufffd" * len(run)
+        return ["\ufffd"] * len(run)
 
 
 def fallback_byte(token: str) -> int | None:
@@ -388,6 +415,32 @@ def strip(text: str, step: DecodeStrip) -> str:
     while end > begin and len(text) - end < step.stop and text[end - 1] == step.content:
         end -= 1
     return text[begin:end]
+
+
+#: What ``cleanup`` of a WordPiece decoder replaces, one after the other.
+_CLEANUP = (
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" do not", " don't"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+)
+
+
+def word_piece(token: str, step: DecodeWordPiece, is_first: bool) -> str:
+    """Return what a token contributes to the text: the rest of a word, or a blank and a word."""
+    if not is_first:
+        token = token.removeprefix(step.prefix) if token.startswith(step.prefix) else " " + token
+    if step.cleanup and " " in token:
+        for pattern, content in _CLEANUP:
+            token = token.replace(pattern, content)
+    return token
 
 
 def alphabet_text(token: str) -> bytes:

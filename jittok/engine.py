@@ -27,7 +27,7 @@ from jittok.tables import MERGE_BYTE_FALLBACK, MERGE_RANKED, MERGE_UNKNOWN, MISS
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from jittok.rewriting import Rewriter
+    from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -42,6 +42,8 @@ MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
 LARGEST_CACHE_BITS = 20
+#: Bytes after text, so that kernels may load whole words at its end.
+PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
 PRELOADED_TOKENS = 1 << 16
 #: Texts shorter than this are encoded on one thread.
@@ -462,6 +464,9 @@ class Engine:
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
+        if indptr[0] > 0:
+            # Positions from here on count from the beginning of the chunk.
+            data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
         aligned = spans or self._needs_sources
         parts = Parts(
             data,
@@ -545,39 +550,61 @@ class Engine:
             at_start = parts.start[changed] == indptr[parts.document[changed]]
         else:
             at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
+        # Where alignment leads through an earlier rewriting, "as it was" is not enough.
         done = rewriter.apply(
-            parts.data, parts.start[changed], parts.end[changed], alignment=spans, at_start=at_start
+            parts.data,
+            parts.start[changed],
+            parts.end[changed],
+            alignment=spans,
+            at_start=at_start,
+            may_stay=parts.codepoints is None,
         )
-        used = int(parts.end.max(initial=0))
-        base = int(parts.start.min(initial=0))
-        new = np.concatenate([parts.data[base:used], done.data])
+        if done.stays:
+            return parts._replace(data=_overwritten(parts, parts.start[changed], done))
+        # Of what stays as it is, bytes [base, used) are kept, before those that are new.
+        others = parts.start < parts.end
+        others[changed] = False
+        base, used = 0, 0
+        if others.any():
+            base, used = int(parts.start.min()), int(parts.end.max())
+        new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
         start, end = parts.start - base, parts.end - base
+        if not used:
+            start[:] = end[:] = 0
         start[changed] = done.starts + (used - base)
         end[changed] = done.ends + (used - base)
         sources = None
         if spans:
-            old = parts.codepoints or _own_sources(parts.data, indptr)
-            number = np.zeros(len(new) + 1, np.int64)
-            np.cumsum((new & 0xC0) != 0x80, out=number[1:])
-            kept = slice(int(old.number[base]), int(old.number[used]))
-            # Alignment counts codepoints of the segment as it was given; from there, the way leads on through `old`.
-            lengths = np.diff(done.codepoint_indptr)
-            first = np.repeat(old.number[parts.start[changed]], lengths)
-            came_from = first + done.source_start
-            came_to = first + done.source_end
-            in_document = len(old.start)
-            begin = np.where(
-                came_from < in_document,
-                old.start[np.minimum(came_from, in_document - 1)],
-                old.end[in_document - 1] if in_document else 0,
-            )
-            stop = np.where(came_to > came_from, old.end[np.maximum(came_to - 1, 0)], begin)
-            padding = np.zeros(len(new) - (used - base) - int((done.ends - done.starts).sum()), np.int64)
-            sources = Sources(
-                number,
-                np.concatenate([old.start[kept], begin, padding]),
-                np.concatenate([old.end[kept], stop, padding]),
-            )
+            from jittok.kernels.spans import follow_sources, own_positions
+
+            # Zero bytes after the text count as codepoints too.
+            n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
+            old, kept = None, slice(0, 0)
+            if used or parts.codepoints is not None or not at_start.all():
+                old = parts.codepoints or _own_sources(parts.data, indptr)
+                kept = slice(int(old.number[base]), int(old.number[used]))
+            n_kept = kept.stop - kept.start
+            nothing = np.empty(0, np.int64)
+            sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
+            own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
+            if old is None:
+                # Whole documents: positions in a segment are positions in its document.
+                sources.start[: len(done.source_start)] = done.source_start
+                sources.end[: len(done.source_end)] = done.source_end
+            else:
+                sources.start[:n_kept] = old.start[kept]
+                sources.end[:n_kept] = old.end[kept]
+                # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
+                follow_sources(
+                    _frozen(done.codepoint_indptr),
+                    _frozen(old.number[parts.start[changed]]),
+                    _frozen(done.source_start),
+                    _frozen(done.source_end),
+                    _frozen(old.start),
+                    _frozen(old.end),
+                    sources.start[n_kept:],
+                    sources.end[n_kept:],
+                )
         return parts._replace(data=new, start=start, end=end, codepoints=sources)
 
     def _acquire(self, n_bytes: int) -> Worker:
@@ -809,7 +836,7 @@ class Engine:
         word_starts: NDArray[np.int64] | None,
     ) -> NDArray[np.int64]:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
-        from jittok.kernels.spans import find_spans
+        from jittok.kernels.spans import find_source_spans, find_spans
 
         by_token = self._is_ranked
         lengths = self._token_lengths if by_token else length
@@ -819,21 +846,10 @@ class Engine:
             find_spans(_frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), spans)
             return spans
         # Rewritten text: byte ranges, then the codepoints there, then where these come from.
-        sizes = lengths[ids].astype(np.int64) if by_token else lengths.astype(np.int64)
-        total = np.cumsum(sizes)
-        if word_starts is None:
-            counts = np.diff(part_end, prepend=0)
-            before = np.concatenate([[0], total])[np.concatenate([[0], part_end[:-1]])] if len(part_end) else total
-            stop = total + np.repeat(start - before, counts)
-        else:
-            first_of_word = np.flatnonzero(np.diff(word_starts, prepend=-1))
-            before = (total - sizes)[first_of_word]
-            stop = total + word_starts - np.repeat(before, np.diff(first_of_word, append=len(ids)))
         sources = parts.codepoints or _own_sources(parts.data, indptr)
-        first = sources.number[stop - sizes + 1] - 1
-        last = np.maximum(sources.number[stop] - 1, first)
-        spans[:, 0] = sources.start[first]
-        spans[:, 1] = sources.end[last]
+        places = np.empty(0, np.int64) if word_starts is None else word_starts
+        sources = Sources(*map(_frozen, sources))
+        find_source_spans(start, part_end, ids, lengths, int(by_token), _frozen(places), sources, spans)
         return spans
 
 
@@ -942,16 +958,30 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
     )
 
 
+def _overwritten(parts: Parts, starts: NDArray[np.int64], done: Rewritten) -> NDArray[np.uint8]:
+    """The bytes of parts with rewritten segments, which are as long as before, in the places from `starts` on."""
+    used, size, first = int(parts.end.max()), int(done.ends[-1]), int(starts[0])
+    if first == 0 and size == used:
+        return done.data
+    new = np.zeros(used + PADDING, np.uint8)
+    if int(starts[-1]) - first == int(done.starts[-1]):  # nothing lies between them
+        new[:first] = parts.data[:first]
+        new[first : first + size] = done.data[:size]
+        new[first + size : used] = parts.data[first + size : used]
+        return new
+    new[:used] = parts.data[:used]
+    new[np.arange(size) + np.repeat(starts - done.starts, done.ends - done.starts)] = done.data[:size]
+    return new
+
+
 def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
     """Sources of text that is still as given: each codepoint comes from itself."""
+    from jittok.kernels.spans import own_positions
+
     size = int(indptr[-1])
-    number = np.zeros(size + 1, np.int64)
-    np.cumsum((data[:size] & 0xC0) != 0x80, out=number[1:])
-    at = number[indptr]
-    position = np.arange(int(at[0]), int(at[-1])) - np.repeat(at[:-1], np.diff(at))
-    if int(indptr[0]) > 0:
-        position = np.concatenate([np.zeros(int(at[0]), np.int64), position])
-    return Sources(number, position, position + 1)
+    sources = Sources(np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
+    n = own_positions(_frozen(data), _frozen(indptr), *sources)
+    return Sources(sources.number, sources.start[:n], sources.end[:n])
 
 
 def _part_spans(parts: Parts, indptr: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:

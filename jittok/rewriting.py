@@ -20,8 +20,21 @@ if TYPE_CHECKING:
 
 #: What a rewriter can be built from: normalizers, and the pre-tokenizers that rewrite before they cut.
 RewritingStep = (
-    spec.UnicodeForm | spec.Lowercase | spec.Replace | spec.Prepend | spec.Strip | spec.ByteLevel | spec.Metaspace
+    spec.UnicodeForm
+    | spec.Lowercase
+    | spec.Replace
+    | spec.Prepend
+    | spec.Strip
+    | spec.StripAccents
+    | spec.BertNormalizer
+    | spec.ByteLevel
+    | spec.Metaspace
 )
+
+@dataclass(frozen=True, slots=True)
+class _StripNonspacing:
+    """The marks that BertNormalizer leaves out, a step of its own."""
+
 
 #: Zero bytes after rewritten text, so that kernels may load whole words at its end.
 PADDING = 64
@@ -41,7 +54,10 @@ class Rewritten:
         int64[n + 1], segment `i` has the codepoints ``codepoint_indptr[i]`` to ``codepoint_indptr[i + 1]``.
     source_start, source_end
         int32 for each codepoint: the codepoints of the segment as it was given (counted from its beginning)
-        that it comes from. Both never decrease within a segment. Empty where alignment was not asked for.
+        that it comes from. Both never decrease within a segment. Empty where alignment was not asked for, or
+        `stays`.
+    stays
+        True where nothing moved: each codepoint became one with as many bytes. Only where `may_stay` was given.
     """
 
     data: NDArray[np.uint8]
@@ -50,15 +66,33 @@ class Rewritten:
     codepoint_indptr: NDArray[np.int64]
     source_start: NDArray[np.int32]
     source_end: NDArray[np.int32]
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """One kernel with its tables: ``kernel(*tables, [at_start,] text, out, [scratch])``."""
+    """One kernel with its tables: ``kernel(*tables, [at_start,] text, out, [scratch])``.
+
+    The kernel ``clean_up`` works on UTF-8 instead of codepoints, and leaves some texts to other `steps`.
+    """
 
     name: str
     tables: tuple[Any, ...]
     at_start_only: bool = False
+    steps: tuple[RewritingStep | _StripNonspacing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Segments:
+    """Segments of UTF-8 between operations. Sources as in :class:`AlignedText`; None: of the text as given."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    indptr: NDArray[np.int64] | None = None
+    source_start: NDArray[np.int32] | None = None
+    source_end: NDArray[np.int32] | None = None
+    stays: bool = False
 
 
 class Rewriter:
@@ -66,11 +100,11 @@ class Rewriter:
 
     __slots__ = ("_forms", "_keeps_ascii", "_operations", "_suspicion", "steps")
 
-    steps: tuple[RewritingStep, ...]
+    steps: tuple[RewritingStep | _StripNonspacing, ...]
 
     def __init__(
         self,
-        steps: tuple[RewritingStep, ...],
+        steps: tuple[RewritingStep | _StripNonspacing, ...],
         operations: tuple[_Operation, ...],
         suspicion: SuspicionTables,
         forms: SubstitutionTables,
@@ -108,7 +142,10 @@ class Rewriter:
             True also for some that do not change.
         """
         out = np.zeros(len(starts), dtype=np.bool_)
-        if self._operations and len(starts):
+        if len(self._operations) == 1 and self._operations[0].name == "clean_up":
+            # Few texts have nothing to clean up, and to do it takes hardly longer than to look.
+            np.less(starts, ends, out=out)
+        elif self._operations and len(starts):
             if self._keeps_ascii and int(data[int(starts.min()) : int(ends.max())].max(initial=0)) < 0x80:
                 return out  # without the kernel, which for plain English need not even be compiled
             from jittok.kernels.normalize import may_change
@@ -125,6 +162,7 @@ class Rewriter:
         *,
         alignment: bool = True,
         at_start: NDArray[np.bool_] | None = None,
+        may_stay: bool = False,
     ) -> Rewritten:
         """Rewrite segments.
 
@@ -137,49 +175,46 @@ class Rewriter:
         at_start
             bool[n], which segments begin where their original text begins: only these get the prefix of a
             Metaspace step with ``prepend_scheme="first"``. None: all.
+        may_stay
+            Whether the caller looks at :attr:`Rewritten.stays`, so that alignment need not be made for text that
+            stays where it is. Only BERT's clean-up notices that.
 
         Returns
         -------
         Rewritten
             Linear time and memory in the text; about 5 bytes, with alignment 13, for each codepoint and step.
         """
-        from jittok.kernels import normalize as kernels
-
-        n_segments = len(starts)
-        n_bytes = int((ends - starts).sum())
-        everywhere = np.ones(n_segments, dtype=np.bool_)
-        at_start = everywhere if at_start is None else np.ascontiguousarray(at_start)
-        text = _new_text(n_bytes, n_segments, alignment)
-        n_codepoints = int(kernels.decode_segments(read_only(data), read_only(starts), read_only(ends), text))
-        for operation in self._operations:
-            kernel: Any = getattr(kernels, operation.name)
-            capacity = n_codepoints + (n_codepoints >> 3) + 8 * n_segments + 64
-            while True:
-                out = _new_text(capacity, n_segments, alignment)
-                if operation.name == "substitute":
-                    scratch = np.empty(capacity, dtype=np.uint32)
-                    status = int(kernel(*operation.tables, text, out, scratch))
-                elif operation.name == "edit_ends":
-                    where = at_start if operation.at_start_only else everywhere
-                    status = int(kernel(*operation.tables, where, text, out))
-                else:
-                    status = int(kernel(*operation.tables, text, out))
-                if status >= 0:
-                    break
-                capacity = -status
-            text, n_codepoints = out, status
-        encoded = np.empty(4 * n_codepoints + PADDING, dtype=np.uint8)
-        new_starts = np.empty(n_segments, dtype=np.int64)
-        new_ends = np.empty(n_segments, dtype=np.int64)
-        size = int(kernels.encode_text(text, encoded, new_starts, new_ends))
-        encoded[size : size + PADDING] = 0
+        segments = _Segments(data, starts, ends)
+        operations = list(reversed(self._operations))
+        text: AlignedText | None = None
+        while operations:
+            operation = operations.pop()
+            if operation.name != "clean_up":
+                if text is None:
+                    text = _decoded(segments, alignment)
+                text = _run(operation, text, alignment, at_start)
+                continue
+            if text is not None:
+                segments, text = _encoded(text), None
+            done = _cleaned_up(operation, segments, alignment, may_stay and not operations)
+            if done is None:
+                operations += reversed(build_rewriter(operation.steps)._operations)
+            else:
+                segments = done
+        if text is None and segments.indptr is None:  # there was no operation
+            text = _decoded(segments, alignment)
+        if text is not None:
+            segments = _encoded(text)
+        assert segments.indptr is not None
+        nothing = np.zeros(0, dtype=np.int32)
         return Rewritten(
-            data=encoded[: size + PADDING],
-            starts=new_starts,
-            ends=new_ends,
-            codepoint_indptr=text.indptr,
-            source_start=text.source_start[:n_codepoints],
-            source_end=text.source_end[:n_codepoints],
+            data=segments.data,
+            starts=segments.starts,
+            ends=segments.ends,
+            codepoint_indptr=segments.indptr,
+            source_start=nothing if segments.source_start is None else segments.source_start,
+            source_end=nothing if segments.source_end is None else segments.source_end,
+            stays=segments.stays,
         )
 
     def apply_strings(self, texts: Sequence[str]) -> list[str]:
@@ -197,6 +232,115 @@ class Rewriter:
         return [content[start:end].decode("utf-8", "surrogatepass") for start, end in ranges]
 
 
+def _run(
+    operation: _Operation, text: AlignedText, alignment: bool, at_start: NDArray[np.bool_] | None
+) -> AlignedText:
+    """Run one operation on codepoints."""
+    from jittok.kernels import normalize as kernels
+
+    n_segments = len(text.indptr) - 1
+    n_codepoints = int(text.indptr[-1])
+    kernel: Any = getattr(kernels, operation.name)
+    capacity = n_codepoints + (n_codepoints >> 3) + 8 * n_segments + 64
+    while True:
+        out = _new_text(capacity, n_segments, alignment)
+        if operation.name == "substitute":
+            scratch = np.empty(capacity, dtype=np.uint32)
+            status = int(kernel(*operation.tables, text, out, scratch))
+        elif operation.name == "edit_ends":
+            where = np.ones(n_segments, dtype=np.bool_)
+            if operation.at_start_only and at_start is not None:
+                where = np.ascontiguousarray(at_start)
+            status = int(kernel(*operation.tables, where, text, out))
+        else:
+            status = int(kernel(*operation.tables, text, out))
+        if status >= 0:
+            return out
+        capacity = -status
+
+
+def _decoded(segments: _Segments, alignment: bool) -> AlignedText:
+    """Segments as codepoints."""
+    from jittok.kernels.normalize import decode_segments
+
+    n_bytes = int((segments.ends - segments.starts).sum())
+    text = _new_text(n_bytes, len(segments.starts), alignment)
+    decode_segments(read_only(segments.data), read_only(segments.starts), read_only(segments.ends), text)
+    if segments.source_start is not None and segments.source_end is not None and alignment:
+        n = len(segments.source_start)
+        text.source_start[:n] = segments.source_start
+        text.source_end[:n] = segments.source_end
+    return text
+
+
+def _encoded(text: AlignedText) -> _Segments:
+    """Segments of codepoints as UTF-8."""
+    from jittok.kernels.normalize import encode_text
+
+    n_segments, n_codepoints = len(text.indptr) - 1, int(text.indptr[-1])
+    encoded = np.empty(4 * n_codepoints + PADDING, dtype=np.uint8)
+    starts = np.empty(n_segments, dtype=np.int64)
+    ends = np.empty(n_segments, dtype=np.int64)
+    size = int(encode_text(text, encoded, starts, ends))
+    encoded[size : size + PADDING] = 0
+    return _Segments(
+        encoded[: size + PADDING],
+        starts,
+        ends,
+        text.indptr,
+        text.source_start[:n_codepoints],
+        text.source_end[:n_codepoints],
+    )
+
+
+def _cleaned_up(operation: _Operation, segments: _Segments, alignment: bool, may_stay: bool) -> _Segments | None:
+    """Run BERT's clean-up, without alignment at first if that may turn out not to be needed; None: step by step."""
+    from jittok.kernels.normalize import OUT_OF_ORDER, CleanText, clean_up
+
+    n_segments = len(segments.starts)
+    room = 3 * int((segments.ends - segments.starts).sum()) + PADDING
+    given_start, given_end = segments.source_start, segments.source_end
+    is_given = alignment and given_start is not None and given_end is not None
+    nothing = np.zeros(0, dtype=np.int32)
+    for aligned in (False, True) if alignment and may_stay and not is_given else (alignment,):
+        out = CleanText(
+            data=np.empty(room, dtype=np.uint8),
+            starts=np.empty(n_segments, dtype=np.int64),
+            ends=np.empty(n_segments, dtype=np.int64),
+            indptr=np.empty(n_segments + 1, dtype=np.int64),
+            source_start=np.empty(room if aligned else 0, dtype=np.int32),
+            source_end=np.empty(room if aligned else 0, dtype=np.int32),
+            state=np.zeros(1, dtype=np.int64),
+        )
+        size = int(
+            clean_up(
+                operation.tables[0],
+                read_only(segments.data),
+                read_only(segments.starts),
+                read_only(segments.ends),
+                read_only(given_start if is_given and given_start is not None else nothing),
+                read_only(given_end if is_given and given_end is not None else nothing),
+                out,
+            )
+        )
+        if size == OUT_OF_ORDER:
+            return None
+        stays = may_stay and not is_given and bool(out.state[0])
+        if stays:
+            break
+    out.data[size : size + PADDING] = 0
+    n_codepoints = int(out.indptr[-1])
+    return _Segments(
+        out.data[: size + PADDING],
+        out.starts,
+        out.ends,
+        out.indptr,
+        out.source_start[:n_codepoints],
+        out.source_end[:n_codepoints],
+        stays,
+    )
+
+
 def _new_text(capacity: int, n_segments: int, alignment: bool) -> AlignedText:
     """Arrays for text of at most `capacity` codepoints; never of length 0, which means no alignment."""
     from jittok.kernels.normalize import AlignedText
@@ -210,7 +354,21 @@ def _new_text(capacity: int, n_segments: int, alignment: bool) -> AlignedText:
     )
 
 
-def build_rewriter(steps: Sequence[RewritingStep]) -> Rewriter:
+def _clean_up_operation(step: spec.BertNormalizer) -> _Operation:
+    """BERT's clean-up in one, with the steps that do the same one by one."""
+    strips, lowers = step.strips_accents, step.lowercase
+    cleaner = build.clean_up_tables(step.clean_text, step.handle_chinese_chars, strips, lowers)
+    if not strips:  # then it never leaves a text to other steps
+        return _Operation("clean_up", (cleaner,))
+    apart: tuple[RewritingStep | _StripNonspacing, ...] = (
+        spec.BertNormalizer(step.clean_text, step.handle_chinese_chars, strip_accents=False, lowercase=False),
+        spec.UnicodeForm("NFD"),
+        _StripNonspacing(),
+    )
+    return _Operation("clean_up", (cleaner,), steps=(*apart, spec.Lowercase()) if lowers else apart)
+
+
+def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing]) -> Rewriter:
     """Build the rewriter of a chain of steps.
 
     Parameters
@@ -290,6 +448,17 @@ def build_rewriter(steps: Sequence[RewritingStep]) -> Rewriter:
                 operations.append(_Operation("edit_ends", (int(step.left), int(step.right), nothing, -1)))
                 numbers[tables.SUSPICION_STRIP_LEFT] |= step.left
                 numbers[tables.SUSPICION_STRIP_RIGHT] |= step.right
+        elif isinstance(step, spec.StripAccents):
+            operations.append(_Operation("substitute", (build.removal_tables("marks"),)))
+            suspicion = _combine(suspicion, build.removal_suspicion())
+        elif isinstance(step, spec.BertNormalizer):
+            cleaner = _clean_up_operation(step)
+            operations.append(cleaner)
+            if len(steps) == 1:  # then it is not asked
+                return Rewriter(tuple(steps), (cleaner,), build.no_suspicion(), build.lowercase_tables())
+            suspicion = _combine(suspicion, build.clean_up_suspicion(cleaner.tables[0]))
+        elif isinstance(step, _StripNonspacing):
+            operations.append(_Operation("substitute", (build.removal_tables("nonspacing_marks"),)))
         elif isinstance(step, spec.ByteLevel):
             if step.add_prefix_space:
                 operations.append(_Operation("edit_ends", (0, 0, build.codepoint_array(" "), ord(" "))))
@@ -304,7 +473,7 @@ def build_rewriter(steps: Sequence[RewritingStep]) -> Rewriter:
         else:
             raise UnsupportedError(
                 f"the rewriting step {step!r} is not known; expected one of UnicodeForm, Lowercase, Replace, "
-                "Prepend, Strip, ByteLevel, Metaspace"
+                "Prepend, Strip, StripAccents, BertNormalizer, ByteLevel, Metaspace"
             )
     return Rewriter(
         tuple(steps),

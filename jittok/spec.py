@@ -66,7 +66,39 @@ class Strip:
     right: bool = True
 
 
-Normalizer = UnicodeForm | Lowercase | Replace | Prepend | Strip
+@dataclass(frozen=True, slots=True)
+class StripAccents:
+    """Leave out combining marks (general category M of Unicode 9.0), without taking characters apart first."""
+
+
+@dataclass(frozen=True, slots=True)
+class BertNormalizer:
+    """BERT's clean-up.
+
+    Attributes
+    ----------
+    clean_text
+        Leave out control characters, and make every white space a blank.
+    handle_chinese_chars
+        Put a blank before and after each Chinese character.
+    strip_accents
+        Take characters apart (NFD) and leave out the marks; None: if `lowercase`.
+    lowercase
+        Lower-case each codepoint.
+    """
+
+    clean_text: bool = True
+    handle_chinese_chars: bool = True
+    strip_accents: bool | None = None
+    lowercase: bool = True
+
+    @property
+    def strips_accents(self) -> bool:
+        """What `strip_accents` comes to."""
+        return self.lowercase if self.strip_accents is None else self.strip_accents
+
+
+Normalizer = UnicodeForm | Lowercase | Replace | Prepend | Strip | StripAccents | BertNormalizer
 
 
 # ------------------------------------------------------------------------------------------- pre-tokenizers
@@ -108,7 +140,46 @@ class Metaspace:
     split: bool = True
 
 
-PreTokenizer = Split | ByteLevel | Digits | Metaspace
+@dataclass(frozen=True, slots=True)
+class WhitespaceSplit:
+    """Cut at white space, which is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whitespace:
+    r"""Runs of word characters, and runs of what is neither that nor white space: ``\w+|[^\w\s]+``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """Cut at each character of punctuation; `behavior` says what becomes of it."""
+
+    behavior: SplitBehavior = "isolated"
+
+
+@dataclass(frozen=True, slots=True)
+class BertPreTokenizer:
+    """Cut at white space, which is left out, and around each character of punctuation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CharDelimiterSplit:
+    """Cut at each `delimiter`, a single character, which is left out."""
+
+    delimiter: str
+
+
+PreTokenizer = (
+    Split
+    | ByteLevel
+    | Digits
+    | Metaspace
+    | WhitespaceSplit
+    | Whitespace
+    | Punctuation
+    | BertPreTokenizer
+    | CharDelimiterSplit
+)
 
 
 # ---------------------------------------------------------------------------------------------------- model
@@ -139,7 +210,30 @@ class RankModel:
     ranks: Mapping[bytes, int]
 
 
-Model = BPEModel | RankModel
+@dataclass(frozen=True, slots=True)
+class WordPieceModel:
+    """Greedy longest match first within each word (WordPiece).
+
+    Attributes
+    ----------
+    vocab
+        Token strings to ids. One that continues a word is written with the prefix.
+    unk_token
+        Stands for a whole word that the tokens do not make up. It may be missing from `vocab`, which is an
+        error when it is needed.
+    continuing_subword_prefix
+        What tokens that continue a word begin with; may be empty.
+    max_input_chars_per_word
+        Longer words are unknown; counted in codepoints.
+    """
+
+    vocab: Mapping[str, int]
+    unk_token: str = "[UNK]"
+    continuing_subword_prefix: str = "##"
+    max_input_chars_per_word: int = 100
+
+
+Model = BPEModel | RankModel | WordPieceModel
 
 
 # ------------------------------------------------------------------------------------------ post-processors
@@ -224,6 +318,22 @@ class DecodeBPE:
     suffix: str = "</w>"
 
 
+@dataclass(frozen=True, slots=True)
+class DecodeWordPiece:
+    """A blank before each token but the first, or, where it begins with `prefix`, the token without that.
+
+    Attributes
+    ----------
+    prefix
+        What tokens that continue a word begin with.
+    cleanup
+        Also take out the blanks before English punctuation and contractions, in each token for itself.
+    """
+
+    prefix: str = "##"
+    cleanup: bool = True
+
+
 Decoder = (
     DecodeByteLevel
     | DecodeFuse
@@ -232,6 +342,7 @@ Decoder = (
     | DecodeStrip
     | DecodeMetaspace
     | DecodeBPE
+    | DecodeWordPiece
 )
 
 

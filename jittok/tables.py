@@ -136,6 +136,59 @@ MERGE_NUMBERS = 8
 MISSING_UNKNOWN = 2
 
 
+class WordPieceTables(NamedTuple):
+    """A WordPiece vocabulary as a trie with failure links and failure pops (Fast WordPiece, arXiv 2012.15524).
+
+    The trie holds every token as it is written, suffix indicator included. A *node* is four numbers in `units`, 16
+    bytes, so that one step of the automaton is one load. It is known by the position of the first of them:
+
+    - ``units[v]``: base of the parent, -1 where there is no node;
+    - ``units[v + 1]``: base of the node itself, 0 for a leaf: its child for a character of code `c` is node
+      ``base + c`` if that node's first number is ``base``. No two nodes that have children share a base;
+    - ``units[v + 2]``: the failure link, a node below the suffix root or that itself; -1 where there is none;
+    - ``units[v + 3]``: the failure pops: the id of the token that the node is, with the suffix root for a link; or
+      ``-1 - list``, where list 0 is that of nodes without a link.
+
+    Failure pops: list `k` is list ``pop_before[k]`` (none for 0) followed by the ids
+    ``pop_ids[pop_indptr[k]:pop_indptr[k + 1]]``; ``pop_count[k]`` is their number. A node shares the list of its
+    parent as the first part of its own, so that all lists together take no more room than the vocabulary.
+
+    Memory is linear in the vocabulary's characters: `units` is nearly full but for the widest nodes.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    code_of: NDArray[np.uint32]  # [128 * n_pages] code | CHARACTER_*; codes are multiples of 4, 0: in no token
+    units: NDArray[np.int32]  # [4 * n_units], after the last base there is room for the largest code: a step never leaves it
+    pop_indptr: NDArray[np.int32]  # [n_lists + 1]
+    pop_before: NDArray[np.int32]  # [n_lists], < its own position; 0: nothing goes before
+    pop_count: NDArray[np.int32]  # [n_lists]
+    pop_ids: NDArray[np.int32]
+    pop_lengths: NDArray[np.int32]  # bytes of each token in `pop_ids`, without the suffix indicator if it begins with it
+    indicator: NDArray[np.uint8]  # the suffix indicator
+    numbers: NDArray[np.int64]  # see WORDPIECE_* below
+
+
+#: Parts of ``WordPieceTables.code_of``, and what the latter may be.
+CHARACTER_CODE = ~3
+CHARACTER_KIND = 3
+CHARACTER_WORD = 0  # part of a word
+CHARACTER_SPACE = 1  # between words; before a word, part of what is given for it
+CHARACTER_ISOLATED = 2  # a word of its own
+
+#: Positions in ``WordPieceTables.numbers``.
+WORDPIECE_ROOT = 0  # the node of the empty string, whose base is
+WORDPIECE_ROOT_BASE = 1  # this
+WORDPIECE_SUFFIX_ROOT = 2  # the node of the suffix indicator; the root, if that is empty
+WORDPIECE_SUFFIX_BASE = 3
+WORDPIECE_UNKNOWN = 4  # id for a word that has no segmentation, or is too long
+WORDPIECE_MAX_INPUT = 5  # longest word that is looked at
+WORDPIECE_MAX_BYTES = 6  # 1: that is in bytes, 0: in characters
+WORDPIECE_SKIP_SPACE = 7  # 1: a word may come with CHARACTER_SPACE characters before it
+WORDPIECE_PREFIX_TOKEN = 8  # longest token that the suffix indicator begins with, -1: none
+WORDPIECE_PREFIX_BYTES = 9  # its bytes
+WORDPIECE_NUMBERS = 10
+
+
 class AddedTokenTables(NamedTuple):
     """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
 
@@ -196,6 +249,42 @@ SUBSTITUTION_HANGUL = 0  # 1: Hangul syllables are taken apart
 SUBSTITUTION_REORDERS = 1  # 1: combining marks are put into canonical order
 SUBSTITUTION_COMPOSES = 2  # 1: neighbours compose at the end
 SUBSTITUTION_NUMBERS = 3
+
+
+class CleanUpTables(NamedTuple):
+    """What BERT's clean-up makes of each codepoint, all of its steps at once.
+
+    An *entry* is 0 where the codepoint stays as it is and is no combining mark. Else it says, from bit 0 on: 32 bits
+    of content, 3 bits with the number of bytes, 5 with the number of codepoints, 8 with the combining class of the
+    last codepoint before marks are left out, and the CLEAN_UP_* kind and flags.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    entry: NDArray[np.int64]  # [128 * n_pages]
+    expansion: NDArray[np.uint8]  # UTF-8 of what does not fit in an entry
+    numbers: NDArray[np.int64]  # see CLEAN_UP_LOWERS and the other below
+
+
+#: Fields of an entry of ``CleanUpTables.entry``: where their lowest bit is.
+CLEAN_UP_BYTES = 32
+CLEAN_UP_CODEPOINTS = 35
+CLEAN_UP_COMBINING = 40
+CLEAN_UP_KIND = 48  # 3 bits
+#: Kinds.
+CLEAN_UP_CONTENT = 1  # the content is UTF-8, at most four bytes, the first one lowest; none: left out
+CLEAN_UP_EXPANSION = 2  # the content is where the bytes begin in ``expansion``
+CLEAN_UP_SELF = 3  # as it is
+CLEAN_UP_HANGUL = 4  # a syllable, to be taken apart
+CLEAN_UP_REMOVED = 5  # left out before all other steps
+#: Flags.
+CLEAN_UP_MARK = 1 << 51  # begins with a combining mark, so belongs to what stands before it
+CLEAN_UP_KEPT = 1 << 52  # has a combining mark that is not left out
+CLEAN_UP_PADDED = 1 << 53  # gets a blank before and after; without a kind: and is as it was
+
+#: Positions in ``CleanUpTables.numbers``.
+CLEAN_UP_LOWERS = 0  # 1: letters A to Z become lower case
+CLEAN_UP_CLEANS = 1  # 1: control characters are left out, and white space becomes blanks
+CLEAN_UP_NUMBERS = 2
 
 
 class SuspicionTables(NamedTuple):

@@ -42,7 +42,7 @@ _NOT_FINGERPRINTED = frozenset(
 )
 
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
-_SUFFIXES = {".json": "tokenizer.json", ".tiktoken": "tiktoken", ".jittok": "jittok"}
+_SUFFIXES = {".json": "tokenizer.json", ".tiktoken": "tiktoken", ".txt": "vocab.txt", ".jittok": "jittok"}
 
 
 class Tokenizer:
@@ -496,7 +496,8 @@ class Tokenizer:
         path
             A file name. An existing file is replaced once the new one is complete.
         format
-            "tokenizer.json", "tiktoken" or "jittok"; None: by suffix (.json, .tiktoken, .jittok).
+            "tokenizer.json", "tiktoken", "vocab.txt" (which holds a WordPiece vocabulary and nothing else) or
+            "jittok"; None: by suffix (.json, .tiktoken, .txt, .jittok).
 
         Raises
         ------
@@ -527,6 +528,10 @@ class Tokenizer:
             from .formats import tiktoken_file
 
             return tiktoken_file.write(self.spec)
+        if format == "vocab.txt":
+            from .formats import vocab_txt
+
+            return vocab_txt.write(self.spec)
         from .formats import jittok_file
 
         return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
@@ -700,10 +705,10 @@ def load(
     Parameters
     ----------
     path
-        tokenizer.json, a directory with tokenizer.json or vocab.json and merges.txt, a .tiktoken rank file,
-        or a jittok file.
+        tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a .tiktoken
+        rank file, or a jittok file.
     format
-        Its name, to skip detection: "tokenizer.json", "merges", "tiktoken" or "jittok".
+        Its name, to skip detection: "tokenizer.json", "merges", "vocab.txt", "tiktoken" or "jittok".
     pattern, special_tokens
         Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
         special tokens with their ids.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentTypeError, FormatError, TokenIdError
-from .spec import AddedToken, BPEModel, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec
+from .spec import AddedToken, BPEModel, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec, WordPieceModel
 from .tables import ADDED, NORMALIZED, PRESENT, SPECIAL, STRIPS, VocabularyTables
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
@@ -82,8 +82,10 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     )
     ids = np.fromiter(by_token.values(), dtype=np.int64, count=len(by_token))
     added = {token.id: token for token in spec.added_tokens}
-    # Two tokens may share an id where nothing but single characters can come of it, as the reference allows.
-    may_share = isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
+    # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
+    may_share = isinstance(model, WordPieceModel) or (
+        isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
+    )
     _check_ids(ids, list(by_token), added, may_share)
 
     size = int(max([ids.max(initial=-1), *added])) + 1

@@ -16,7 +16,7 @@ Block = dict[str, Any]
 BYTES = [chr(codepoint) for codepoint in byte_alphabet()]
 CHARACTERS = [
     *" abcdABC\u00e91\u00df\uff12\u0663\u00b7\u65e5\U0001f600\u2581_'.,-\n\t",
-    *"\u0301\u0085\u2028\u3000\u0130\u2460\ufb01\0\u00a0",
+    *"\u0301\u0085\u2028\u3000\u0130\u2460\ufb01\0\u00a0\u302e\u0323\u200b",
     *"\uac00\u1100\u1161\u01c5est",
     "re",
 ]
@@ -50,6 +50,7 @@ def configuration(rng: random.Random) -> Block:
         None,
         {"type": "Fuse"},
         {"type": "BPEDecoder", "suffix": "</w>"},
+        {"type": "WordPiece", "prefix": rng.choice(["##", "a", ""]), "cleanup": rng.random() < 0.5},
         {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True},
         {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
     ]
@@ -195,11 +196,23 @@ def normalizer(rng: random.Random) -> Block | None:
         },
         lambda: {"type": "Prepend", "prepend": rng.choice(["\u2581", " ", "ab"])},
         lambda: {"type": "Strip", "strip_left": rng.random() < 0.5, "strip_right": rng.random() < 0.5},
+        lambda: {"type": "StripAccents"},
+        *[lambda: bert_normalizer(rng)] * 2,
     ]
     steps: list[Block] = [rng.choice(choices)() for _ in range(rng.choice([0, 1, 1, 2, 3]))]
     if not steps:
         return None
     return steps[0] if len(steps) == 1 else {"type": "Sequence", "normalizers": steps}
+
+
+def bert_normalizer(rng: random.Random) -> Block:
+    return {
+        "type": "BertNormalizer",
+        "clean_text": rng.random() < 0.7,
+        "handle_chinese_chars": rng.random() < 0.7,
+        "strip_accents": rng.choice([None, True, False]),
+        "lowercase": rng.random() < 0.5,
+    }
 
 
 def added_tokens(rng: random.Random) -> list[Block]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from jittok.tables import SplitAutomaton
 
@@ -74,3 +74,45 @@ def split_reference(pattern: str, text: str) -> list[Span]:
         return -1 if found is None else found.end() - position
 
     return with_gaps(find_matches(length_at, len(text)), len(text))
+
+
+# --------------------------------------------------------------------------------------------------- WordPiece
+
+Piece = tuple[int, int]  # id, characters of the word that it stands for
+
+
+def word_pieces(
+    vocabulary: Mapping[str, int], word: str, unknown: int, indicator: str, max_input: int, in_bytes: bool
+) -> list[Piece]:
+    """Cut a word greedily, the longest token first."""
+    if not word:
+        return []
+    failed = [(unknown, len(word))]
+    if len(word.encode() if in_bytes else word) > max_input:
+        return failed
+    pieces, start = [], 0
+    while start < len(word):
+        before = indicator if start else ""
+        ends = [end for end in range(len(word), start, -1) if before + word[start:end] in vocabulary]
+        if not ends:
+            return failed
+        pieces.append((vocabulary[before + word[start : ends[0]]], ends[0] - start))
+        start = ends[0]
+    return pieces
+
+
+def isolated_words(text: str, space: Set[str], isolated: Set[str]) -> list[tuple[int, str]]:
+    """Cut text at white space and around characters that are words of their own: (position, word)."""
+    words, word = [], ""
+    for position, c in enumerate(text + " "):
+        at_end = position == len(text)
+        if word and (at_end or c in space or c in isolated):
+            words.append((position - len(word), word))
+            word = ""
+        if at_end or c in space:
+            continue
+        if c in isolated:
+            words.append((position, c))
+        else:
+            word += c
+    return words

@@ -22,6 +22,7 @@ DECODERS = {
     "Strip": lambda d: (spec.DecodeStrip(d["content"], d["start"], d["stop"]),),
     "Metaspace": lambda d: (spec.DecodeMetaspace(d["replacement"], d.get("prepend_scheme", "always")),),
     "BPEDecoder": lambda d: (spec.DecodeBPE(d["suffix"]),),
+    "WordPiece": lambda d: (spec.DecodeWordPiece(d["prefix"], d["cleanup"]),),
     # An empty Sequence joins tokens without blanks, which no decoder at all does not.
     "Sequence": lambda d: tuple(step for part in d["decoders"] for step in decoders(part)) or (spec.DecodeFuse(),),
 }
@@ -62,14 +63,14 @@ def spec_of(block):
     """Return what these tests need of a tokenizer.json: tokens, decoders and post-processors."""
     model = block["model"]
     pre = json.dumps(block["pre_tokenizer"])
-    merges = tuple(tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in model["merges"])
+    merges = tuple(tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in model.get("merges", ()))
     added = []
     for token in block["added_tokens"]:
         # The reference keeps the model's id, else takes the next free one, whatever the file says.
         following = max([len(model["vocab"]), *(t.id + 1 for t in added)])
         added.append(spec.AddedToken(**{**token, "id": model["vocab"].get(token["content"], following)}))
     return spec.TokenizerSpec(
-        model=spec.BPEModel(model["vocab"], merges),
+        model=spec.BPEModel(model["vocab"], merges) if "merges" in model else spec.WordPieceModel(model["vocab"]),
         added_tokens=tuple(sorted(added, key=lambda token: token.id)),
         pre_tokenizers=(spec.ByteLevel(),) if '"ByteLevel"' in pre else (),
         decoders=decoders(block["decoder"]),

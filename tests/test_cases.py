@@ -161,6 +161,9 @@ NORMALIZERS = {
     "test_prepend": {"type": "Prepend", "prepend": "\u2581"},
     "test_replace": {"type": "Replace", "pattern": {"String": "''"}, "content": '"'},
     "test_replace_regex": {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+    # these tests take the text apart first
+    "test_strip_accents": {"type": "Sequence", "normalizers": [{"type": "NFKD"}, {"type": "StripAccents"}]},
+    "test_strip_accents_multiple": {"type": "StripAccents"},
 }
 
 
@@ -178,6 +181,7 @@ DECODERS = {
     "Fuse": lambda: {"type": "Fuse"},
     "Replace": lambda pattern, content: {"type": "Replace", "pattern": {"String": pattern}, "content": content},
     "ByteFallback": lambda: {"type": "ByteFallback"},
+    "WordPiece": lambda prefix="##", cleanup=True: {"type": "WordPiece", "prefix": prefix, "cleanup": cleanup},
     "Metaspace": lambda replacement="\u2581", prepend_scheme="always", split=True: {
         "type": "Metaspace", "replacement": replacement, "prepend_scheme": prepend_scheme, "split": split,
     },

@@ -12,7 +12,8 @@ from jittok.encodings import Batch
 from jittok.vocabulary import Vocabulary, build_vocabulary
 
 BYTE_LEVEL = ["gpt2", "roberta-base", "llama3", "qwen3", "deepseek-v4", "gpt-neox", "whisper-large-v3", "clip"]
-OTHERS = ["bbpe/sqlpilot", "sp-bpe/llama2", "sp-bpe/mistral-v3", "sp-bpe/phi-3", "sp-bpe/barthez"]
+OTHERS = ["wordpiece/bert-base-uncased", "wordpiece/bert-base-multilingual-cased", "bbpe/sqlpilot"]
+OTHERS += ["sp-bpe/llama2", "sp-bpe/mistral-v3", "sp-bpe/phi-3", "sp-bpe/barthez"]
 
 
 def decoder_of(made):
@@ -89,6 +90,19 @@ CHAINS = [
     [0, 3],
     [],
     None,
+    {"type": "WordPiece", "prefix": "##", "cleanup": True},
+    {"type": "WordPiece", "prefix": "##", "cleanup": False},
+    {"type": "WordPiece", "prefix": "", "cleanup": True},
+    {"type": "WordPiece", "prefix": "_", "cleanup": True},
+    [24, 5],
+    [6, 24],
+    [24, 7],
+    [24, 0],
+    [4, 24],
+    [24, 4],
+    [5, 24],
+    [8, 24],
+    [24, 3],
 ]
 TOKENS = [
     "▁▁a▁b",
@@ -105,6 +119,8 @@ TOKENS = [
     "<0xGG>",
     "<0x+1>",
 ]
+TOKENS += ["##b", "##", "a##", "#", ".", " .", "!", ",", "?", "n't", "don't", "do not", "'", "' ", "'s", "##'re", " "]
+TOKENS += ["x , y do not 've", "##日"]
 TOKENS += ["Ġd", "ab c", "é", "\ufffd", "日", "", "Ã©"]
 
 

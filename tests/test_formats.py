@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jittok.build.regex_syntax import parse
 from jittok.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -27,18 +26,26 @@ from jittok.formats import merges_txt, tiktoken_file, tokenizer_json
 from jittok.formats.detect import FORMATS, detect_format, locate, read_spec
 from jittok.spec import (
     AddedToken,
+    BertNormalizer,
+    BertPreTokenizer,
     ByteLevel,
+    CharDelimiterSplit,
     DecodeFuse,
+    DecodeWordPiece,
     Digits,
     Metaspace,
+    Punctuation,
     RankModel,
     Split,
     Template,
     TemplatePiece,
     TokenizerSpec,
     TrimOffsets,
+    Whitespace,
+    WhitespaceSplit,
+    WordPieceModel,
 )
-from jittok.unicode import intervals
+from jittok.unicode import bert, intervals
 
 tokenizers = pytest.importorskip("tokenizers", reason="the reference library tokenizers is not installed")
 
@@ -78,6 +85,7 @@ def document(**changes: object) -> dict:
         "decoder": None,
         "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3}, "merges": [["a", "b"]]},
     }
+    result.update((key, value) for key, value in changes.items() if key == "model")
     for key, value in changes.items():
         target, name = (result["model"], key[6:]) if key.startswith("model_") else (result, key)
         if value is ...:
@@ -181,6 +189,38 @@ ROBERTA = {
     "trim_offsets": True,
     "add_prefix_space": False,
 }
+
+WORD_PIECE = {
+    "type": "WordPiece",
+    "unk_token": "[UNK]",
+    "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 100,
+    "vocab": {"[UNK]": 0, "a": 1, "##b": 2, "!": 3},
+}
+BERT_NORMALIZER = {
+    "type": "BertNormalizer",
+    "clean_text": True,
+    "handle_chinese_chars": True,
+    "strip_accents": None,
+    "lowercase": True,
+}
+WORD_PIECE_DECODER = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+BERT_PROCESSING = {"type": "BertProcessing", "sep": ["a", 1], "cls": ["!", 3]}
+
+
+def bert_document(**changes: object) -> dict:
+    """Make a small tokenizer.json with a WordPiece model, as :func:`document`."""
+    return document(
+        **{
+            "model": dict(WORD_PIECE),
+            "normalizer": BERT_NORMALIZER,
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": BERT_PROCESSING,
+            "decoder": WORD_PIECE_DECODER,
+            **changes,
+        }
+    )
+
 
 #: Documents that both load; the behaviour after writing must be the same.
 ACCEPTED = {
@@ -307,7 +347,35 @@ ACCEPTED = {
     "template without A": document(post_processor={**TEMPLATE, "single": []}),
     "roberta": document(post_processor=ROBERTA),
     "roberta untrimmed": document(post_processor={**ROBERTA, "trim_offsets": False}),
-    "bert": document(post_processor={"type": "BertProcessing", "sep": ["c", 3], "cls": ["a", 0]}),
+    "bert processing": document(post_processor={"type": "BertProcessing", "sep": ["c", 3], "cls": ["a", 0]}),
+    "bert": bert_document(),
+    "bert, type guessed": bert_document(model_type=...),
+    "bert without strip_accents": bert_document(
+        normalizer={key: value for key, value in BERT_NORMALIZER.items() if key != "strip_accents"}
+    ),
+    "bert with accents": bert_document(normalizer={**BERT_NORMALIZER, "strip_accents": False}),
+    "bert that keeps all": bert_document(
+        normalizer={**BERT_NORMALIZER, "clean_text": False, "handle_chinese_chars": False, "lowercase": False}
+    ),
+    "strip accents": bert_document(normalizer={"type": "StripAccents"}),
+    "no unknown token in the vocabulary": bert_document(model_vocab={"a": 1, "##b": 2, "!": 3}),
+    "empty vocabulary of word pieces": bert_document(model_vocab={}, post_processor=None),
+    "vocabulary with holes": bert_document(model_vocab={"[UNK]": 7, "a": 1, "##b": 12, "!": 3}),
+    "only suffix pieces": bert_document(model_vocab={"[UNK]": 0, "##a": 1, "##b": 3}),
+    "no prefix": bert_document(model_continuing_subword_prefix=""),
+    "longest word": bert_document(model_max_input_chars_per_word=0),
+    "word of any length": bert_document(model_max_input_chars_per_word=(1 << 64) - 1),
+    "word pieces of another prefix": bert_document(
+        model_vocab={"[UNK]": 0, "a": 1, "+b": 2, "!": 3},
+        model_continuing_subword_prefix="+",
+        decoder={"type": "WordPiece", "prefix": "+", "cleanup": False},
+    ),
+    "split with bert's": bert_document(
+        pre_tokenizer={
+            "type": "Sequence",
+            "pretokenizers": [{"type": "CharDelimiterSplit", "delimiter": "l"}, {"type": "Whitespace"}],
+        }
+    ),
     "bert that is roberta": document(post_processor={**ROBERTA, "type": "BertProcessing"}),
     "post-processors": document(
         pre_tokenizer=BYTE_LEVEL,
@@ -367,9 +435,13 @@ def test_components_in_the_spec():
     assert read(document()).decoders == ()
     assert read(ACCEPTED["metaspace first"]).pre_tokenizers == (Metaspace("_", "first", False),)
     steps = read(ACCEPTED["pre-tokenizers"]).pre_tokenizers
-    assert steps[0] == Split(r"\s", "removed", dialect="rust")
-    assert steps[1] == Digits(True)
-    assert steps[2] == Split("o", "removed", is_regex=False)
+    assert steps[:4] == (WhitespaceSplit(), Digits(True), CharDelimiterSplit("o"), Whitespace())
+    assert steps[5:] == (Punctuation(), Punctuation("merged_with_next"))
+    bert_like = read(ACCEPTED["bert"])
+    assert bert_like.model == WordPieceModel({"[UNK]": 0, "a": 1, "##b": 2, "!": 3}, "[UNK]", "##", 100)
+    assert bert_like.normalizers == (BertNormalizer(True, True, None, True),)
+    assert bert_like.pre_tokenizers == (BertPreTokenizer(),)
+    assert bert_like.decoders == (DecodeWordPiece("##", True),)
     cls, sep = TemplatePiece(0, None, (0,), ("a",)), TemplatePiece(0, None, (3,), ("c",))
     a, b = TemplatePiece(0, "A"), TemplatePiece(0, "B")
     assert read(ACCEPTED["roberta"]).post_processors == (
@@ -438,8 +510,36 @@ REFUSED = {
     "flag as text": (document(model_fuse_unk="yes"), "model.fuse_unk: expected true or false, got 'yes'"),
     "unk as number": (document(model_unk_token=5), "model.unk_token: expected a string, got 5"),
     "dropout out of range": (document(model_dropout=5), "model.dropout: expected a number from 0 to 1"),
-    "model type": (document(model_type="Foo"), "expected a model of type BPE, got type 'Foo'"),
+    "model type": (document(model_type="Foo"), "expected a model of type BPE or WordPiece, got type 'Foo'"),
     "model type null": (document(model_type=None), "expected a model of type BPE"),
+    **{
+        f"word pieces without {key}": (bert_document(**{f"model_{key}": ...}), f"model: the field '{key}' is missing")
+        for key in ("unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab")
+    },
+    "prefix null": (
+        bert_document(model_continuing_subword_prefix=None),
+        "model.continuing_subword_prefix: expected a string, got null",
+    ),
+    "negative length of words": (
+        bert_document(model_max_input_chars_per_word=-1),
+        "model.max_input_chars_per_word: expected an integer",
+    ),
+    "bert normalizer without options": (
+        bert_document(normalizer={"type": "BertNormalizer"}),
+        "normalizer: the field 'clean_text' is missing",
+    ),
+    "bert normalizer null": (
+        bert_document(normalizer={**BERT_NORMALIZER, "lowercase": None}),
+        "normalizer.lowercase: expected true or false",
+    ),
+    "word piece decoder without options": (
+        bert_document(decoder={"type": "WordPiece", "prefix": "##"}),
+        "decoder: the field 'cleanup' is missing",
+    ),
+    "delimiter of two characters": (
+        document(pre_tokenizer={"type": "CharDelimiterSplit", "delimiter": "ab"}),
+        "pre_tokenizer.delimiter: expected a string of one character",
+    ),
     "normalizer as text": (document(normalizer="NFC"), "normalizer: expected a normalizer"),
     "normalizer without type": (document(normalizer={"prepend": "x"}), "normalizer: expected a normalizer"),
     "replace without pattern": (document(normalizer={"type": "Replace", "content": ""}), "'pattern' is missing"),
@@ -524,7 +624,6 @@ def test_refused_documents_that_the_reference_loads():
 
 
 UNSUPPORTED = {
-    "WordPiece": (document(model_type="WordPiece"), "model: models of type WordPiece"),
     "Unigram": (document(model={"type": "Unigram", "vocab": [["a", 0.0]]}), "models of type Unigram"),
     "Unigram without type": (document(model={"vocab": [["a", 0.0]], "unk_id": 0}), "models of type Unigram"),
     "WordLevel": (document(model={"vocab": {"a": 0}, "unk_token": "a"}), "models of type WordLevel"),
@@ -580,8 +679,7 @@ def test_punctuation_is_what_the_reference_cuts_at():
     every = [chr(codepoint) for codepoint in range(0x20000) if not 0xD800 <= codepoint < 0xE000]
     pieces = tokenizers.pre_tokenizers.Punctuation("isolated").pre_tokenize_str("a" + "a".join(every) + "a")
     cut = {piece for piece, _ in pieces if len(piece) == 1 and piece != "a"}
-    members = parse(tokenizer_json.PUNCTUATION_PATTERN, "rust").members
-    inside = intervals.contains(members, np.array([ord(character) for character in every], np.int32))
+    inside = intervals.contains(bert.punctuation(), np.array([ord(character) for character in every], np.int32))
     assert {character for character, is_member in zip(every, inside, strict=True) if is_member} == cut
 
 
@@ -679,6 +777,7 @@ def places(value: object, path: tuple = ()) -> list[tuple]:
 
 
 ROBERTA_RICH = {**RICH, "post_processor": ROBERTA}
+BERT_RICH = bert_document(added_tokens=RICH["added_tokens"])
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -691,7 +790,7 @@ VALUES = st.one_of(
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_mutated_documents_are_read_as_the_reference_reads_them_or_refused(data):
-    document_ = copy.deepcopy(data.draw(st.sampled_from([RICH, ROBERTA_RICH])))
+    document_ = copy.deepcopy(data.draw(st.sampled_from([RICH, ROBERTA_RICH, BERT_RICH])))
     for _ in range(data.draw(st.integers(1, 3))):
         path = data.draw(st.sampled_from(places(document_)))
         target = document_
@@ -1121,7 +1220,7 @@ def test_content_decides_the_format(name, tmp_path):
         assert detect_format(str(path)) == detect_format(path) == name
 
 
-@pytest.mark.parametrize("name", ["sentencepiece", "vocab.txt", "tekken", "gguf", "jittok"])
+@pytest.mark.parametrize("name", ["sentencepiece", "tekken", "gguf", "jittok"])
 def test_formats_not_read_here_are_named(name, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(CONTENTS[name])

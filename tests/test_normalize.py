@@ -57,6 +57,11 @@ def as_json(step) -> dict:
         return {"type": "Prepend", "prepend": step.content}
     if isinstance(step, spec.Strip):
         return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
+    if isinstance(step, spec.StripAccents):
+        return {"type": "StripAccents"}
+    if isinstance(step, spec.BertNormalizer):
+        names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+        return {"type": "BertNormalizer", **{name: getattr(step, name) for name in names}}
     pattern = {"Regex" if step.is_regex else "String": step.pattern}
     return {"type": "Replace", "pattern": pattern, "content": step.content}
 
@@ -226,8 +231,10 @@ def test_long_runs_of_marks_take_linear_time(form):
 
 # ---------------------------------------------------------------------------------------------- other steps
 
-WORDS = st.text(alphabet="aAbB \t\n\xe9\u0130\u3000_\u2581", max_size=12)
+WORDS = st.text(alphabet="aAbB \t\n\xe9\u0130\u3000_\u2581\u0301\u4e00\x00\u302e", max_size=12)
 STEPS = st.one_of(
+    st.just(spec.StripAccents()),
+    st.builds(spec.BertNormalizer, st.booleans(), st.booleans(), st.sampled_from([None, True, False]), st.booleans()),
     st.just(spec.Lowercase()),
     st.sampled_from(["NFD", "NFKD"]).map(spec.UnicodeForm),
     st.builds(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok import tables
-from jittok.tables import SplitAutomaton, SubstitutionTables, SuspicionTables, read_only
+from jittok.tables import CleanUpTables, SplitAutomaton, SubstitutionTables, SuspicionTables, read_only
+from jittok.unicode import bert
 from jittok.unicode.normalization import fold_pages, load_normalization
 
 _N_CODEPOINTS = 0x110000
@@ -98,6 +100,118 @@ def lowercase_tables() -> SubstitutionTables:
 
 
 @cache
+def removal_tables(kind: str) -> SubstitutionTables:
+    """Tables that leave out the "marks" of StripAccents, or the "nonspacing_marks" of BertNormalizer."""
+    keys = np.flatnonzero(bert.membership(getattr(bert, kind)())).astype(np.int32)
+    return _substitution_tables(keys, np.zeros(len(keys) + 1, np.int32), np.zeros(0, np.int32))
+
+
+def removal_suspicion() -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for StripAccents."""
+    return bert.membership(bert.marks()) * np.uint8(tables.SUSPICION_CHANGES)
+
+
+#: White space that clean-up makes blanks of: all but U+000B, U+000C and U+0085, which it leaves out.
+_TO_BLANK = (9, 10, 13, 0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+
+
+@cache
+def clean_up_tables(
+    clean_text: bool, handle_chinese_chars: bool, strip_accents: bool, lowercase: bool
+) -> CleanUpTables:
+    """Tables of BERT's clean-up: four steps, which the reference runs one after the other, in one.
+
+    They are decided codepoint by codepoint but for the order of combining marks, which NFD may change: the entries
+    have what is needed to notice that.
+    """
+    data = load_normalization()
+    entry = np.zeros(_N_CODEPOINTS, np.int64)
+    lower = np.arange(_N_CODEPOINTS, dtype=np.int64)
+    expansion = bytearray()
+    if lowercase:
+        keys, indptr, values = (data[f"lowercase_{part}"] for part in ("from", "indptr", "to"))
+        single = np.diff(indptr) == 1
+        lower[keys[single]] = values[indptr[:-1][single]]
+        entry[keys[single]] = _content(lower[keys[single]])
+        for i in np.flatnonzero(~single).tolist():
+            entry[keys[i]] = _expansion(values[indptr[i] : indptr[i + 1]].tolist(), expansion)
+    if strip_accents:
+        _add_strip_accents(entry, lower, expansion)
+    if handle_chinese_chars:
+        entry[bert.membership(bert.CHINESE)] |= tables.CLEAN_UP_PADDED
+    if clean_text:
+        entry[np.array(_TO_BLANK)] = _content(np.array([0x20]))
+        entry[0x20] = 0
+        entry[bert.membership(bert.removed())] = tables.CLEAN_UP_REMOVED << tables.CLEAN_UP_KIND
+    page_of, pages = fold_pages(entry)
+    numbers = np.zeros(tables.CLEAN_UP_NUMBERS, np.int64)
+    numbers[tables.CLEAN_UP_LOWERS] = lowercase
+    numbers[tables.CLEAN_UP_CLEANS] = clean_text
+    return CleanUpTables(page_of, pages, read_only(np.frombuffer(bytes(expansion), np.uint8)), read_only(numbers))
+
+
+def _add_strip_accents(entry: NDArray[np.int64], lower: NDArray[np.int64], expansion: bytearray) -> None:
+    """Entries of the codepoints that NFD takes apart or that are marks; their parts become `lower` of them."""
+    data = load_normalization()
+    combining = np.zeros(_N_CODEPOINTS, np.int64)
+    combining[data["combining_codepoints"]] = data["combining_classes"]
+    left_out = bert.membership(bert.nonspacing_marks())
+    # Marks that stay as they are.
+    marks = data["combining_codepoints"]
+    marks = marks[~left_out[marks]]
+    entry[marks] = np.where(entry[marks] == 0, tables.CLEAN_UP_SELF << tables.CLEAN_UP_KIND, entry[marks])
+    entry[marks] |= combining[marks] << tables.CLEAN_UP_COMBINING | tables.CLEAN_UP_MARK | tables.CLEAN_UP_KEPT
+    # Marks that go.
+    marks = np.flatnonzero(left_out)
+    entry[marks] = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | combining[marks] << tables.CLEAN_UP_COMBINING
+    entry[marks] |= (combining[marks] > 0) * tables.CLEAN_UP_MARK
+    # What is taken apart: nearly always one codepoint stays.
+    keys, indptr, parts = (data[f"canonical_{part}"] for part in ("from", "indptr", "to"))
+    first, last = parts[indptr[:-1]], parts[indptr[1:] - 1]
+    stays = ~left_out[parts]
+    before = np.concatenate(([0], np.cumsum(stays)))
+    kept = parts[stays]
+    n_kept = before[indptr[1:]] - before[indptr[:-1]]
+    entry[keys] = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND
+    single = n_kept == 1
+    entry[keys[single]] = _content(lower[kept[before[indptr[:-1][single]]]])
+    for i in np.flatnonzero(n_kept > 1).tolist():
+        entry[keys[i]] = _expansion(lower[kept[before[indptr[i]] : before[indptr[i + 1]]]].tolist(), expansion)
+    n_marks = np.concatenate(([0], np.cumsum(stays & (combining[parts] > 0))))
+    entry[keys] |= combining[last] << tables.CLEAN_UP_COMBINING
+    entry[keys] |= (combining[first] > 0) * tables.CLEAN_UP_MARK
+    entry[keys] |= (n_marks[indptr[1:]] > n_marks[indptr[:-1]]) * tables.CLEAN_UP_KEPT
+    entry[0xAC00:0xD7A4] = tables.CLEAN_UP_HANGUL << tables.CLEAN_UP_KIND
+
+
+def _content(codepoints: NDArray[Any]) -> NDArray[np.int64]:
+    """Entries that put one codepoint in the place of another."""
+    c = codepoints.astype(np.int64)
+    two = 0xC0 | c >> 6 | (0x80 | c & 63) << 8
+    three = 0xE0 | c >> 12 | (0x80 | c >> 6 & 63) << 8 | (0x80 | c & 63) << 16
+    four = 0xF0 | c >> 18 | (0x80 | c >> 12 & 63) << 8 | (0x80 | c >> 6 & 63) << 16 | (0x80 | c & 63) << 24
+    size = 1 + (c >= 0x80) + (c >= 0x800) + (c >= 0x10000)
+    content = np.select([size == 1, size == 2, size == 3], [c, two, three], four)
+    kind = tables.CLEAN_UP_CONTENT << tables.CLEAN_UP_KIND | 1 << tables.CLEAN_UP_CODEPOINTS
+    entries: NDArray[np.int64] = content | size << tables.CLEAN_UP_BYTES | kind
+    return entries
+
+
+def _expansion(codepoints: list[int], expansion: bytearray) -> int:
+    """An entry that puts several codepoints in the place of one; adds them to `expansion`, their length first."""
+    begin = len(expansion)
+    encoded = "".join(map(chr, codepoints)).encode()
+    expansion += bytes([len(encoded)]) + encoded
+    return begin | len(codepoints) << tables.CLEAN_UP_CODEPOINTS | tables.CLEAN_UP_EXPANSION << tables.CLEAN_UP_KIND
+
+
+def clean_up_suspicion(cleaner: CleanUpTables) -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for BERT's clean-up."""
+    pages: NDArray[np.uint8] = (cleaner.entry != 0).reshape(-1, 128) * np.uint8(tables.SUSPICION_CHANGES)
+    return pages[cleaner.page_of].ravel()
+
+
+@cache
 def unicode_form_suspicion(form: str) -> NDArray[np.uint8]:
     """SUSPICION_* of each codepoint, uint8[0x110000], for a normalization form."""
     data = load_normalization()
@@ -142,6 +256,17 @@ def suspicion_tables(codepoints: NDArray[np.uint8], numbers: NDArray[np.int64]) 
     numbers = numbers.copy()
     numbers[tables.SUSPICION_ASCII] = bool(codepoints[:128].any())
     return SuspicionTables(page_of, class_of, read_only(numbers))
+
+
+@cache
+def no_suspicion() -> SuspicionTables:
+    """Tables by which every text that is not empty may change."""
+    numbers = np.zeros(tables.SUSPICION_NUMBERS, np.int64)
+    numbers[tables.SUSPICION_ALWAYS] = 1
+    numbers[[tables.SUSPICION_PREFIX, tables.SUSPICION_PREFIX_2]] = -1
+    return SuspicionTables(
+        read_only(np.zeros(_N_CODEPOINTS >> 7, np.uint16)), read_only(np.zeros(128, np.uint8)), read_only(numbers)
+    )
 
 
 def failure_links(pattern: list[int]) -> NDArray[np.int32]:

@@ -10,15 +10,21 @@ from numpy.typing import NDArray
 from jittok.errors import UnsupportedError
 from jittok.spec import (
     AddedToken,
+    BertPreTokenizer,
     ByteLevel,
+    CharDelimiterSplit,
     Digits,
     Metaspace,
     PreTokenizer,
+    Punctuation,
     RankModel,
     Split,
     TokenizerSpec,
+    Whitespace,
+    WhitespaceSplit,
+    WordPieceModel,
 )
-from jittok.tables import AddedTokenTables, MergeTables, SplitTables
+from jittok.tables import AddedTokenTables, MergeTables, SplitAutomaton, SplitTables
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
 if TYPE_CHECKING:
@@ -28,6 +34,11 @@ if TYPE_CHECKING:
 GPT2_PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 #: Takes a whole segment as one pre-token.
 WHOLE_PATTERN = r"[\s\S]+"
+#: What ``Whitespace`` keeps. This and the others use the classes of the Rust regex engine.
+WHITESPACE_PATTERN = r"\w+|[^\w\s]+"
+#: ``Whitespace`` and ``WhitespaceSplit`` with the white space that they drop left in front of what follows it.
+WHITESPACE_BEFORE_PATTERN = r"\s*\w+|\s*[^\w\s]+|\s+"
+WHITESPACE_SPLIT_BEFORE_PATTERN = r"\s*\S+|\s+"
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
@@ -67,6 +78,10 @@ class Plan:
         The last cut, done together with the merges.
     merges
         The model.
+    skips_blanks
+        Whether `last_split` leaves white space (Unicode White_Space) at the beginning of pre-tokens, which
+        the model must skip: a pre-token is white space, if any, and then a word without any; or, at the end of
+        a segment, white space alone, which gives no ids and is no word.
     """
 
     added_tokens: tuple[AddedToken, ...]
@@ -76,6 +91,7 @@ class Plan:
     stages: tuple[SplitStage | Rewriter, ...]
     last_split: SplitTables
     merges: MergeTables
+    skips_blanks: bool = False
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -103,8 +119,10 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     """
     from jittok.build.merge_tables import build_merge_tables
 
+    if isinstance(spec.model, WordPieceModel):
+        raise UnsupportedError("models of type WordPiece are not supported yet; BPE is")
     normalizer = _normalizer(spec)
-    stages, last = _stages(spec.pre_tokenizers)
+    stages, last, _ = _stages(spec.pre_tokenizers, may_skip_blanks=False)
     # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
     byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
     return Plan(
@@ -176,43 +194,80 @@ def _added_stage(
     return AddedTokenStage(tuple(members), build_added_tokens(chosen, skipping=skipping))
 
 
-def _stages(pre_tokenizers: tuple[PreTokenizer, ...]) -> tuple[list[SplitStage | Rewriter], SplitTables]:
-    """Stages of the pre-tokenizers, and the last cut."""
-    from jittok.build.regex_automaton import compile_digits, compile_split
+def _stages(
+    pre_tokenizers: tuple[PreTokenizer, ...], *, may_skip_blanks: bool
+) -> tuple[list[SplitStage | Rewriter], SplitTables, bool]:
+    """Stages of the pre-tokenizers, the last cut, and whether that leaves blanks in front of words.
+
+    The cut that leaves them saves the passes that drop white space, where the model skips it: `may_skip_blanks`.
+    """
+    from jittok.build.regex_automaton import compile_digits, compile_punctuation, compile_split
     from jittok.build.split_windows import build_split_tables
     from jittok.rewriting import build_rewriter
 
     stages: list[SplitStage | Rewriter] = []
+
+    def cut(automaton: SplitAutomaton, behavior: str = "isolated", *, invert: bool = False) -> None:
+        stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index(behavior), invert))
+
     after_byte_level = False
-    for step in pre_tokenizers:
+    for number, step in enumerate(pre_tokenizers):
         if after_byte_level:
             raise UnsupportedError(
                 f"pre_tokenizer: {type(step).__name__} after ByteLevel works on the byte alphabet instead of text; "
                 "put it before ByteLevel"
             )
+        if may_skip_blanks:
+            automaton = _words_after_blanks(pre_tokenizers[number:])
+            if automaton is not None:
+                return stages, build_split_tables(automaton), True
         if isinstance(step, Split):
             automaton = compile_split(step.pattern, step.dialect, literal=not step.is_regex)
-            stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index(step.behavior), step.invert))
+            cut(automaton, step.behavior, invert=step.invert)
         elif isinstance(step, ByteLevel):
             if step.add_prefix_space:
                 stages.append(build_rewriter([step]))
             if step.use_regex:
-                stages.append(SplitStage(build_split_tables(compile_split(GPT2_PATTERN)), 1, False))
+                cut(compile_split(GPT2_PATTERN))
             after_byte_level = True
         elif isinstance(step, Digits):
             # A run of digits is one match, so cutting it out alone is what the reference calls contiguous.
-            automaton = compile_digits(step.individual)
-            stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index("isolated"), False))
+            cut(compile_digits(step.individual))
         elif isinstance(step, Metaspace):
             stages.append(build_rewriter([step]))
             if step.split:
-                automaton = compile_split(step.replacement, literal=True)
-                stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index("merged_with_next"), False))
+                cut(compile_split(step.replacement, literal=True), "merged_with_next")
+        elif isinstance(step, Whitespace):
+            cut(compile_split(WHITESPACE_PATTERN, "rust"), "removed", invert=True)
+        elif isinstance(step, Punctuation):
+            cut(compile_punctuation(), step.behavior)
+        elif isinstance(step, CharDelimiterSplit):
+            cut(compile_split(step.delimiter, literal=True), "removed")
+        elif isinstance(step, WhitespaceSplit | BertPreTokenizer):
+            cut(compile_split(r"\s", "rust"), "removed")
+            if isinstance(step, BertPreTokenizer):
+                cut(compile_punctuation())
         else:
             raise UnsupportedError(f"the pre-tokenizer {type(step).__name__} is not supported")
     if stages:
         final = stages[-1]
         # An isolated cut leaves no text out and joins nothing, so the merges can follow at once.
         if isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated"):
-            return stages[:-1], final.tables
-    return stages, build_split_tables(compile_split(WHOLE_PATTERN))
+            return stages[:-1], final.tables, False
+    return stages, build_split_tables(compile_split(WHOLE_PATTERN)), False
+
+
+def _words_after_blanks(steps: tuple[PreTokenizer, ...]) -> SplitAutomaton | None:
+    """The automaton of these steps that leaves white space in front of words, if there is one."""
+    from jittok.build.regex_automaton import compile_bert, compile_split
+
+    if len(steps) == 1:
+        if isinstance(steps[0], BertPreTokenizer):
+            return compile_bert()
+        if isinstance(steps[0], Whitespace):
+            return compile_split(WHITESPACE_BEFORE_PATTERN, "rust")
+        if isinstance(steps[0], WhitespaceSplit):
+            return compile_split(WHITESPACE_SPLIT_BEFORE_PATTERN, "rust")
+    if steps == (WhitespaceSplit(), Punctuation("isolated")):
+        return compile_bert()
+    return None

@@ -36,7 +36,7 @@ from jittok.build.regex_syntax import (
 )
 from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from jittok.tables import CodepointClasses, SplitAutomaton
-from jittok.unicode import classes, intervals
+from jittok.unicode import bert, classes, intervals
 from jittok.unicode.intervals import END, Intervals
 
 #: Limits on the size of what is built; the largest pattern known in use needs 270 instructions and 120 states.
@@ -522,6 +522,32 @@ def compile_digits(individual: bool) -> SplitAutomaton:
     """
     digit = Characters(classes.numeric_17())
     return _build(digit if individual else Repeat(digit, 1, None, lazy=False), "Digits", "oniguruma")
+
+
+def compile_punctuation() -> SplitAutomaton:
+    """Make the automaton of the Punctuation pre-tokenizer: one codepoint of punctuation (Unicode 8.0, and ASCII)."""
+    return _build(Characters(bert.punctuation()), "Punctuation", "oniguruma")
+
+
+def compile_bert() -> SplitAutomaton:
+    """Make the automaton of the BertPreTokenizer, with the white space that it drops left in front.
+
+    A match is white space, if any, and then a character of punctuation or a run of what is neither; or the white
+    space at the end.
+    """
+    space = parse(r"\s", "rust")
+    assert isinstance(space, Characters)
+    spaces, punctuation = space.members, bert.punctuation()
+    words = intervals.complement(intervals.union(spaces, punctuation))
+    before = Repeat(space, 0, None, lazy=False)
+    node = Choice(
+        (
+            Sequence((before, Repeat(Characters(words), 1, None, lazy=False))),
+            Sequence((before, Characters(punctuation))),
+            Repeat(space, 1, None, lazy=False),
+        )
+    )
+    return _build(node, "BertPreTokenizer", "oniguruma")
 
 
 def matches_empty(automaton: SplitAutomaton) -> bool:

@@ -22,9 +22,21 @@ from jittok.tables import (
     MERGE_UNKNOWN,
     MERGE_VARIANTS,
     SPLIT_NUMBERS,
+    WORDPIECE_MAX_BYTES,
+    WORDPIECE_MAX_INPUT,
+    WORDPIECE_NUMBERS,
+    WORDPIECE_PREFIX_BYTES,
+    WORDPIECE_PREFIX_TOKEN,
+    WORDPIECE_ROOT,
+    WORDPIECE_ROOT_BASE,
+    WORDPIECE_SKIP_SPACE,
+    WORDPIECE_SUFFIX_BASE,
+    WORDPIECE_SUFFIX_ROOT,
+    WORDPIECE_UNKNOWN,
     MergeTables,
     SplitTables,
     VocabularyTables,
+    WordPieceTables,
 )
 
 _PAGES = 0x110000 >> 7
@@ -49,7 +61,7 @@ class _Checker:
             array = getattr(tables, name)
             self(array.ndim == 1 and array.dtype == dtype, name, f"a flat array of {np.dtype(dtype)}")
 
-    def indptr(self, indptr: NDArray[np.int64], last: int, name: str) -> None:
+    def indptr(self, indptr: NDArray[Any], last: int, name: str) -> None:
         """Row pointers that begin at 0, never fall and end within `last`."""
         self(len(indptr) >= 1 and indptr[0] == 0, name, "a first value of 0")
         self((indptr[1:] >= indptr[:-1]).all(), name, "values that never fall")
@@ -189,3 +201,98 @@ def check_vocabulary(tables: VocabularyTables, where: str) -> None:
     check(len(tables.hashes) == len(tables.hash_ids), "hash_ids", "an id for each hash")
     check((tables.hashes[1:] >= tables.hashes[:-1]).all(), "hashes", "values that never fall")
     check.below(tables.hash_ids, size, "hash_ids")
+
+
+def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
+    """Check that a WordPiece kernel can trust `tables`; see :func:`check_split`. Ids are to be below `size`."""
+    check = _Checker(f"{where}: wordpiece")
+    check.arrays(
+        tables,
+        {
+            "page_of": np.uint16, "code_of": np.uint32, "units": np.int32, "pop_indptr": np.int32,
+            "pop_before": np.int32, "pop_count": np.int32, "pop_ids": np.int32, "pop_lengths": np.int32,
+            "indicator": np.uint8, "numbers": np.int64,
+        },
+    )  # fmt: skip
+    check(len(tables.numbers) == WORDPIECE_NUMBERS, "numbers", f"{WORDPIECE_NUMBERS} values")
+    numbers = [int(n) for n in tables.numbers]
+    n_pages, rest = divmod(len(tables.code_of), 128)
+    check(rest == 0 and n_pages > 0, "code_of", "whole pages")
+    check(len(tables.page_of) == _PAGES and tables.page_of[0] == 0, "page_of", f"{_PAGES} pages, the first of them 0")
+    check.below(tables.page_of, n_pages, "page_of")
+    codes = (tables.code_of >> np.uint32(2)).reshape(-1, 128)[tables.page_of].ravel()
+    coded = np.flatnonzero(codes)
+    largest = int(codes.max())
+    check(largest <= 0x110000 and len(tables.units) % 4 == 0, "code_of", "codes of codepoints")
+    n_bytes = np.zeros(largest + 1, np.int64)
+    n_bytes[codes[coded]] = 1 + (coded >= 0x80) + (coded >= 0x800) + (coded >= 0x10000)
+    check(np.count_nonzero(n_bytes) == len(coded), "code_of", "a code of its own for each codepoint that has one")
+
+    units = tables.units.reshape(-1, 4)
+    owner_base, base, link, pops = units.T.astype(np.int64)
+    check(len(units) > largest, "units", "room for every code")
+    check((base % 4 == 0).all(), "units", "bases that are multiples of four")
+    check.below(base // 4, len(units) - largest, "units")
+    root, suffix_root = numbers[WORDPIECE_ROOT] // 4, numbers[WORDPIECE_SUFFIX_ROOT] // 4
+    for value, own in ((root, WORDPIECE_ROOT_BASE), (suffix_root, WORDPIECE_SUFFIX_BASE)):
+        check(0 <= value < len(units) and base[value] == numbers[own], "numbers", "roots, and their bases")
+    nodes = np.flatnonzero(owner_base >= 0)
+    check(owner_base[root] == -1 and (owner_base[nodes] > 0).all(), "units", "parents that have bases")
+    inner = np.flatnonzero((base > 0) & ((owner_base > 0) | (np.arange(len(units)) == root)))
+    owner = np.full(len(units), -1, np.int64)
+    owner[base[inner] // 4] = inner
+    check(np.count_nonzero(owner >= 0) == len(inner), "units", "another base for each node")
+    # Every node leads up to the root, in as many steps as its string has characters.
+    parent, depth = np.full(len(units), root), np.zeros(len(units), np.int64)
+    check.below(owner_base[nodes] // 4, len(units), "units")
+    parent[nodes] = owner[owner_base[nodes] // 4]
+    code = nodes - owner_base[nodes] // 4
+    check(len(nodes) == 0 or int(parent[nodes].min()) >= 0, "units", "parents that there are")
+    check.below(code, largest + 1, "units")
+    check((n_bytes[code] > 0).all(), "units", "codes of characters")
+    depth[nodes] = n_bytes[code]
+    below = np.arange(len(units)) == suffix_root
+    for _ in range(int(len(nodes)).bit_length() + 1):
+        depth, below, parent = depth + depth[parent], below | below[parent], parent[parent]
+    check((parent == root).all(), "units", "nodes that lead up to the root")
+    check(len(tables.indicator) == depth[suffix_root], "indicator", "the string of the suffix root")
+    depth[below] -= depth[suffix_root]
+
+    # What is given out and what goes on stand for the characters read: so an output never grows beyond the text.
+    n_lists = len(tables.pop_before)
+    check(len(tables.pop_count) == n_lists > 0, "pop_count", "a value for each list")
+    check(len(tables.pop_indptr) == n_lists + 1, "pop_indptr", f"{n_lists + 1} values")
+    check.indptr(tables.pop_indptr, len(tables.pop_ids), "pop_indptr")
+    check(len(tables.pop_lengths) == len(tables.pop_ids), "pop_lengths", "a length for each id")
+    check.below(tables.pop_ids, size, "pop_ids")
+    check(len(tables.pop_lengths) == 0 or int(tables.pop_lengths.min()) > 0, "pop_lengths", "lengths above 0")
+    before = tables.pop_before.astype(np.int64)
+    check(before[0] == 0 and tables.pop_count[0] == 0 and tables.pop_indptr[1] == 0, "pop_count", "an empty first list")
+    check((before[1:] < np.arange(1, n_lists)).all() and before.min() >= 0, "pop_before", "earlier lists")
+    count = np.diff(tables.pop_indptr).astype(np.int64)
+    total = np.concatenate(([0], np.cumsum(tables.pop_lengths, dtype=np.int64)))
+    length = np.diff(total[tables.pop_indptr])
+    for _ in range(n_lists.bit_length()):
+        count, length, before = count + count[before], length + length[before], before[before]
+    check((count == tables.pop_count).all() and (count[1:] > 0).all(), "pop_count", "the number of ids of each list")
+    check.below(pops[pops >= 0], size, "units")
+    check.below(-1 - pops[pops < 0], n_lists, "units")
+    check((depth[nodes][pops[nodes] >= 0] > 0).all(), "units", "tokens that are not empty")
+    check(pops[[root, suffix_root]].max() < 0, "units", "roots that are no tokens")
+    linked = np.flatnonzero(pops < -1)
+    check((link[linked] % 4 == 0).all(), "units", "links to nodes")
+    target = link[linked] // 4
+    check.below(target, len(units), "units")
+    check(below[target].all(), "units", "links below the suffix root")
+    right = length[-1 - pops[linked]] + depth[target] == depth[linked]
+    check(right.all(), "units", "links and pops that stand for the whole string")
+
+    check(0 <= numbers[WORDPIECE_UNKNOWN] < size, "numbers", "an unknown token")
+    check(-1 <= numbers[WORDPIECE_PREFIX_TOKEN] < size, "numbers", "a token")
+    first = numbers[WORDPIECE_PREFIX_BYTES]
+    if numbers[WORDPIECE_PREFIX_TOKEN] >= 0:
+        check(0 < first <= len(tables.indicator), "numbers", "a part of the suffix indicator")
+        cut = first < len(tables.indicator) and tables.indicator[first] & 0xC0 == 0x80
+        check(not cut, "numbers", "whole characters of the suffix indicator")
+    check(numbers[WORDPIECE_MAX_INPUT] >= 0, "numbers", "a longest word")
+    check(numbers[WORDPIECE_MAX_BYTES] in (0, 1) and numbers[WORDPIECE_SKIP_SPACE] in (0, 1), "numbers", "flags of 0 or 1")

@@ -82,6 +82,7 @@ def bpe_tokenizers() -> Iterator[Any]:
                 spec.Replace("\\s+", "_", is_regex=True),
                 spec.Strip(),
                 spec.Lowercase(),
+                spec.BertNormalizer(),
             ),
             pre_tokenizers=(spec.Split("_", "removed", is_regex=False),),
             post_processors=(template, spec.TrimOffsets()),

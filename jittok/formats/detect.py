@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Every format by name. Those in `_LATER` are recognised, but not read yet.
 FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
-_LATER = ("sentencepiece", "vocab.txt", "tekken", "gguf")
+_LATER = ("sentencepiece", "tekken", "gguf")
 
 _HEAD_BYTES = 1 << 16
 _MAX_HEADER_BYTES = 1 << 24
@@ -129,10 +129,12 @@ def read_spec(
         raise UnsupportedError(f"{file}: files of the format {found} are not supported yet")
     if found == "jittok":
         raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
-    from jittok.formats import merges_txt, tiktoken_file, tokenizer_json
+    from jittok.formats import merges_txt, tiktoken_file, tokenizer_json, vocab_txt
 
     if found == "merges":
         return merges_txt.read(file.parent, file.name, _partner(file.name))
+    if found == "vocab.txt":
+        return vocab_txt.read(file)
     data = merges_txt.read_file(file)
     if not data:
         raise FormatError(f"{file}: the file is empty")
@@ -292,6 +294,8 @@ def _detect_lines(head: bytes, *, complete: bool) -> str | None:
         return "merges"
     if any(token in lines for token in (b"[UNK]", b"[CLS]", b"[PAD]")):
         return "vocab.txt"
+    if any(len(line) > 2 and line.startswith(b"##") for line in filled) and not any(b" " in line for line in filled):
+        return "vocab.txt"  # of other special tokens
     if filled and all(len(line.split(b" ")) == 2 and all(line.split(b" ")) for line in filled):
         return "merges"
     return None

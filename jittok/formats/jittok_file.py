@@ -26,7 +26,18 @@ from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
 from jittok.build.validate import check_merges, check_split, check_vocabulary
 from jittok.errors import FormatError, MissingFileError
-from jittok.spec import BPEModel, DecodeMetaspace, DecodeStrip, Metaspace, RankModel, Template, TokenizerSpec
+from jittok.spec import (
+    BPEModel,
+    CharDelimiterSplit,
+    DecodeMetaspace,
+    DecodeStrip,
+    Metaspace,
+    Model,
+    RankModel,
+    Template,
+    TokenizerSpec,
+    WordPieceModel,
+)
 from jittok.tables import MISSING_UNKNOWN, PRESENT, MergeTables, SplitTables, VocabularyTables
 from jittok.vocabulary import added_token_flags
 
@@ -117,9 +128,10 @@ def _add_model(arrays: dict[str, NDArray[Any]], spec: TokenizerSpec) -> None:
     else:
         items = model.vocab
         tokens = [token.encode("utf-8", "surrogatepass") for token in items]
-        ids = model.vocab
-        pairs = [(ids[left], ids[right]) for left, right in model.merges]
-        arrays["model.merges"] = np.array(pairs, np.int32).reshape(-1, 2)
+        if isinstance(model, BPEModel):
+            ids = model.vocab
+            pairs = [(ids[left], ids[right]) for left, right in model.merges]
+            arrays["model.merges"] = np.array(pairs, np.int32).reshape(-1, 2)
     indptr = np.zeros(len(tokens) + 1, np.int64)
     indptr[1:] = np.cumsum([len(token) for token in tokens])
     arrays["model.strings"] = np.frombuffer(b"".join(tokens), np.uint8)
@@ -352,6 +364,8 @@ def _check_spec(spec: TokenizerSpec, vocabulary: VocabularyTables, where: str) -
     for stage in (*spec.pre_tokenizers, *spec.decoders):
         if isinstance(stage, Metaspace | DecodeMetaspace) and len(stage.replacement) != 1:
             raise FormatError(f"{where}: Metaspace.replacement is {stage.replacement!r}; expected one character")
+        if isinstance(stage, CharDelimiterSplit) and len(stage.delimiter) != 1:
+            raise FormatError(f"{where}: CharDelimiterSplit.delimiter is {stage.delimiter!r}; expected one character")
         if isinstance(stage, DecodeStrip) and len(stage.content) != 1:
             raise FormatError(f"{where}: DecodeStrip.content is {stage.content!r}; expected one character")
 
@@ -416,7 +430,7 @@ class _StoredMerges(Sequence[tuple[str, str]]):
 
 def _stored_model(
     stated: dict[str, Any], arrays: dict[str, NDArray[Any]], n_ids: int, where: str
-) -> BPEModel | RankModel:
+) -> Model:
     strings, indptr, ids = _group(arrays, "model", ["strings", "string_indptr", "ids"], where)
     for name, array, dtype in (("strings", strings, np.uint8), ("string_indptr", indptr, np.int64), ("ids", ids, np.int32)):
         if array.dtype != dtype or array.ndim != 1:
@@ -430,6 +444,10 @@ def _stored_model(
     if stated["kind"] == "RankModel":
         return RankModel(_StoredTokens(strings, indptr, ids, text=False))
     vocab = _StoredTokens(strings, indptr, ids, text=True)
+    if stated["kind"] == "WordPieceModel":
+        word_piece = _restored(stated, {"vocab": vocab}, 0)
+        assert isinstance(word_piece, WordPieceModel)
+        return word_piece
     (pairs,) = _group(arrays, "model", ["merges"], where)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype != np.int32:
         raise FormatError(f"{where}: model.merges is {pairs.dtype}{list(pairs.shape)}; expected int32[n, 2]")

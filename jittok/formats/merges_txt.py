@@ -102,12 +102,21 @@ _QWEN2_PATTERN = (
 
 
 @dataclass(frozen=True)
-class _Side:
-    """The files next to the two, parsed; empty where a file does not exist."""
+class Side:
+    """The files that transformers keeps next to a vocabulary, parsed; empty where a file does not exist."""
 
     config: Node
     special_tokens_map: Node
     added_tokens: Node
+
+    @staticmethod
+    def read(directory: Path) -> Side:
+        """Read what there is of them."""
+        return Side(
+            optional_json(directory / "tokenizer_config.json"),
+            optional_json(directory / "special_tokens_map.json"),
+            optional_json(directory / "added_tokens.json"),
+        )
 
 
 def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "merges.txt") -> TokenizerSpec:
@@ -137,11 +146,7 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
     vocab_path, merges_path = directory / vocab_name, directory / merges_name
     vocab = read_vocab(parse_json(read_file(vocab_path), str(vocab_path)))
     merges = read_merges(read_file(merges_path), str(merges_path), vocab)
-    side = _Side(
-        _optional_json(directory / "tokenizer_config.json"),
-        _optional_json(directory / "special_tokens_map.json"),
-        _optional_json(directory / "added_tokens.json"),
-    )
+    side = Side.read(directory)
     kind, class_name = _kind(side.config, directory)
     if kind is None:
         kind = "CLIP" if {"<|startoftext|>", "<|endoftext|>", "!</w>"} <= vocab.keys() else "GPT2"
@@ -153,7 +158,7 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
             f"{vocab_path}: tokens end in </w>, so this is not a byte-level vocabulary of the GPT-2 kind; add a "
             "tokenizer_config.json with its tokenizer_class, or convert it to tokenizer.json"
         )
-    tokens, roles = _added_tokens(side, named)
+    tokens, roles = added_tokens(side, named)
     added = assign_added_ids(tokens, vocab)
     ids = {token.content: token.id for token in added}
 
@@ -170,7 +175,7 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
         model=model,
         added_tokens=added,
         normalizers=_NORMALIZERS.get(kind, ()),
-        pre_tokenizers=_pre_tokenizers(kind, _flag(side.config, "add_prefix_space", False)),
+        pre_tokenizers=_pre_tokenizers(kind, flag(side.config, "add_prefix_space", False)),
         post_processors=_post_processors(kind, roles, id_of, side.config),
         decoders=(DecodeByteLevel(),),
         source_format="merges",
@@ -214,7 +219,8 @@ def read_merges(data: bytes, where: str, vocab: Mapping[str, int]) -> tuple[tupl
 # ------------------------------------------------------------------------------------------- the files beside
 
 
-def _optional_json(path: Path) -> Node:
+def optional_json(path: Path) -> Node:
+    """Parse a JSON object; an empty one where the file does not exist."""
     if not path.is_file():
         return Node({}, str(path), "")
     node = parse_json(read_file(path), str(path))
@@ -222,7 +228,8 @@ def _optional_json(path: Path) -> Node:
     return node
 
 
-def _flag(node: Node, key: str, default: bool) -> bool:
+def flag(node: Node, key: str, default: bool) -> bool:
+    """Return a field that is true or false, `default` where it is missing or null."""
     child = node.optional(key)
     return default if child is None else child.boolean()
 
@@ -239,7 +246,7 @@ def _kind(config: Node, directory: Path) -> tuple[str | None, str | None]:
                 f"{', '.join(_CLASSES)}"
             )
         return kind, name
-    model_type = _optional_json(directory / "config.json").optional("model_type")
+    model_type = optional_json(directory / "config.json").optional("model_type")
     if model_type is not None:
         kind = _MODEL_TYPES.get(model_type.string())
         if kind is None:
@@ -259,15 +266,15 @@ def _conventional_tokens(kind: str, vocab: Mapping[str, int]) -> dict[str, str]:
     return dict(_GPT2_TOKENS) if "<|endoftext|>" in vocab else {}
 
 
-def _added_tokens(side: _Side, named: dict[str, str]) -> tuple[list[AddedToken], dict[str, str]]:
+def added_tokens(side: Side, named: dict[str, str]) -> tuple[list[AddedToken], dict[str, str]]:
     """Return the tokens in the order in which they are added, and the special tokens by role.
 
     First come those of ``added_tokens_decoder`` (or of the older added_tokens.json) in order of their ids,
-    then the special tokens by role, then the further special ones.
+    then the special tokens by role (`named` where no file says otherwise), then the further special ones.
     """
     tokens: dict[str, AddedToken] = {}
     roles = {role: _special(content) for role, content in named.items()}
-    if "mask_token" in roles:
+    if named.get("mask_token") == "<mask>":
         # RoBERTa's mask takes the blank before it along, so that it can stand for a word.
         roles["mask_token"] = replace(roles["mask_token"], lstrip=True)
     extra: dict[str, AddedToken] = {}
@@ -324,11 +331,11 @@ def _token(node: Node, default: AddedToken | None = None, *, special: bool = Tru
     return AddedToken(
         0,
         node.child("content").string(),
-        special=special or _flag(node, "special", False),
-        single_word=_flag(node, "single_word", False),
-        lstrip=_flag(node, "lstrip", False),
-        rstrip=_flag(node, "rstrip", False),
-        normalized=_flag(node, "normalized", True),
+        special=special or flag(node, "special", False),
+        single_word=flag(node, "single_word", False),
+        lstrip=flag(node, "lstrip", False),
+        rstrip=flag(node, "rstrip", False),
+        normalized=flag(node, "normalized", True),
     )
 
 
@@ -366,7 +373,7 @@ def _post_processors(
             if config.optional(key) is not None:
                 raise UnsupportedError(f"{config.place}: a stored {key} is not supported; set it to null")
         prefix = token("<|startoftranscript|>")
-        if not _flag(config, "predict_timestamps", False):
+        if not flag(config, "predict_timestamps", False):
             prefix += token("<|notimestamps|>")
         eos = roles.get("eos_token")
         return (Template((*prefix, a, *token(eos)), (*prefix, a, b, *token(eos, 1))),)
@@ -375,11 +382,11 @@ def _post_processors(
         end = token(roles.get("sep_token" if kind == "Roberta" else "eos_token"))
         single = (*start, a, *end)
         template = Template(single, (*single, *end, replace(b, type_id=0), *end))
-        if kind == "Roberta" and _flag(config, "trim_offsets", True):
-            return (TrimOffsets(_flag(config, "add_prefix_space", False)), template)
+        if kind == "Roberta" and flag(config, "trim_offsets", True):
+            return (TrimOffsets(flag(config, "add_prefix_space", False)), template)
         return (template,)
-    add_bos = _flag(config, "add_bos_token", False) and "bos_token" in roles
-    add_eos = _flag(config, "add_eos_token", False) and "eos_token" in roles
+    add_bos = flag(config, "add_bos_token", False) and "bos_token" in roles
+    add_eos = flag(config, "add_eos_token", False) and "eos_token" in roles
     if not add_bos and not add_eos:
         return ()
 

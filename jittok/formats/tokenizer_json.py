@@ -1,4 +1,4 @@
-"""HuggingFace ``tokenizer.json`` of the BPE family, read as tokenizers 0.23.3 reads it.
+"""HuggingFace ``tokenizer.json`` with a BPE or WordPiece model, read as tokenizers 0.23.3 reads it.
 
 The rules here were measured on that library: which fields may be missing or null, which may not, and what
 it makes of files that contradict themselves. Where it would crash later (a template that names an unknown
@@ -16,8 +16,11 @@ from jittok.errors import FormatError, UnsupportedError
 from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
 from jittok.spec import (
     AddedToken,
+    BertNormalizer,
+    BertPreTokenizer,
     BPEModel,
     ByteLevel,
+    CharDelimiterSplit,
     DecodeBPE,
     DecodeByteFallback,
     DecodeByteLevel,
@@ -26,6 +29,7 @@ from jittok.spec import (
     Decoder,
     DecodeReplace,
     DecodeStrip,
+    DecodeWordPiece,
     Digits,
     Lowercase,
     Metaspace,
@@ -33,34 +37,20 @@ from jittok.spec import (
     PostProcessor,
     Prepend,
     PreTokenizer,
+    Punctuation,
     Replace,
     Split,
     SplitBehavior,
     Strip,
+    StripAccents,
     Template,
     TemplatePiece,
     TokenizerSpec,
     TrimOffsets,
     UnicodeForm,
-)
-
-#: The pre-tokenizers ``Whitespace`` and ``WhitespaceSplit`` as splits. They use the Rust regex engine's classes.
-WHITESPACE = Split(r"\w+|[^\w\s]+", "removed", invert=True, dialect="rust")
-WHITESPACE_SPLIT = Split(r"\s", "removed", dialect="rust")
-#: What ``Punctuation`` cuts at: general category P of Unicode 8.0 and the symbols of ASCII. The regex classes
-#: are those of 16.0, so this takes out what became punctuation since, and puts in the two that no longer are.
-PUNCTUATION_PATTERN = (
-    r"[\p{P}!-/:-@\[-`{-~"
-    "\u166d\U000111c9"
-    "&&[^"
-    "\u061d\u09fd\u0a76\u0c77\u0c84\u1b4e-\u1b4f\u1b7d-\u1b7f\u2e43-\u2e4f\u2e52-\u2e5d\U00010d6e\U00010ead"
-    "\U00010f55-\U00010f59\U00010f86-\U00010f89\U000113d4-\U000113d5\U000113d7-\U000113d8"
-    "\U0001144b-\U0001144f\U0001145a-\U0001145b\U0001145d\U00011660-\U0001166c\U000116b9\U0001183b"
-    "\U00011944-\U00011946\U000119e2\U00011a3f-\U00011a46\U00011a9a-\U00011a9c\U00011a9e-\U00011aa2"
-    "\U00011b00-\U00011b09\U00011be1\U00011c41-\U00011c45\U00011c70-\U00011c71\U00011ef7-\U00011ef8"
-    "\U00011f43-\U00011f4f\U00011fff\U00012ff1-\U00012ff2\U00016d6d-\U00016d6f\U00016e97-\U00016e9a\U00016fe2"
-    "\U0001e5ff\U0001e95e-\U0001e95f"
-    "]]"
+    Whitespace,
+    WhitespaceSplit,
+    WordPieceModel,
 )
 
 #: The fields of a tokenizer.json.
@@ -148,13 +138,15 @@ def from_json(root: Node) -> TokenizerSpec:
 # ---------------------------------------------------------------------------------------------------- model
 
 
-def _model(node: Node) -> BPEModel:
+def _model(node: Node) -> BPEModel | WordPieceModel:
     fields = node.mapping()
     kind = fields["type"] if "type" in fields else _guess_model_type(fields)
-    if kind in ("WordPiece", "WordLevel", "Unigram"):
-        raise UnsupportedError(f"{node.place}: models of type {kind} are not supported yet; BPE is")
+    if kind == "WordPiece":
+        return _word_piece(node)
+    if kind in ("WordLevel", "Unigram"):
+        raise UnsupportedError(f"{node.place}: models of type {kind} are not supported yet; BPE and WordPiece are")
     if kind != "BPE":
-        raise node.error(f"expected a model of type BPE, got type {kind!r}")
+        raise node.error(f"expected a model of type BPE or WordPiece, got type {kind!r}")
     dropout = node.optional("dropout")
     if dropout is not None:
         if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
@@ -178,6 +170,16 @@ def _model(node: Node) -> BPEModel:
         continuing_subword_prefix=prefix,
         end_of_word_suffix=_optional_string(node, "end_of_word_suffix"),
         ignore_merges=_optional_flag(node, "ignore_merges"),
+    )
+
+
+def _word_piece(node: Node) -> WordPieceModel:
+    """A WordPiece model: no field may be missing; the unknown token may, from the vocabulary."""
+    return WordPieceModel(
+        vocab=read_vocab(node.child("vocab"), lenient=True),
+        unk_token=node.child("unk_token").string(),
+        continuing_subword_prefix=node.child("continuing_subword_prefix").string(),
+        max_input_chars_per_word=node.child("max_input_chars_per_word").integer(limit=1 << 64),
     )
 
 
@@ -406,7 +408,7 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
 def _flatten(
     node: Node | None,
     role: str,
-    readers: Mapping[str, Callable[[Node], Step | tuple[Step, ...]]],
+    readers: Mapping[str, Callable[[Node], Step]],
     members: str,
     depth: int = 0,
 ) -> tuple[Step, ...]:
@@ -425,8 +427,7 @@ def _flatten(
         raise UnsupportedError(
             f"{node.place}: the {role} {kind} is not supported; supported are Sequence, {', '.join(readers)}"
         )
-    steps_of_one = readers[kind](node)
-    return steps_of_one if isinstance(steps_of_one, tuple) else (steps_of_one,)
+    return (readers[kind](node),)
 
 
 def _type_of(node: Node, role: str) -> str:
@@ -448,6 +449,16 @@ def _replace(node: Node) -> Replace:
     return Replace(pattern, node.child("content").string(), is_regex)
 
 
+def _bert_normalizer(node: Node) -> BertNormalizer:
+    strip_accents = node.optional("strip_accents")
+    return BertNormalizer(
+        clean_text=node.child("clean_text").boolean(),
+        handle_chinese_chars=node.child("handle_chinese_chars").boolean(),
+        strip_accents=None if strip_accents is None else strip_accents.boolean(),
+        lowercase=node.child("lowercase").boolean(),
+    )
+
+
 _NORMALIZERS: dict[str, Callable[[Node], Normalizer]] = {
     "NFC": lambda node: UnicodeForm("NFC"),
     "NFD": lambda node: UnicodeForm("NFD"),
@@ -457,6 +468,8 @@ _NORMALIZERS: dict[str, Callable[[Node], Normalizer]] = {
     "Replace": _replace,
     "Prepend": lambda node: Prepend(node.child("prepend").string()),
     "Strip": lambda node: Strip(node.child("strip_left").boolean(), node.child("strip_right").boolean()),
+    "StripAccents": lambda node: StripAccents(),
+    "BertNormalizer": _bert_normalizer,
 }
 
 
@@ -486,23 +499,23 @@ def _metaspace(node: Node) -> Metaspace:
     return Metaspace(replacement, scheme, True if split is None else split.boolean())  # type: ignore[arg-type]
 
 
-def _punctuation(node: Node) -> Split:
+def _punctuation(node: Node) -> Punctuation:
     behavior = "Isolated"
     if "behavior" in node.mapping():
         behavior = node.child("behavior").one_of(*_BEHAVIORS)
-    return Split(PUNCTUATION_PATTERN, _BEHAVIORS[behavior], dialect="rust")
+    return Punctuation(_BEHAVIORS[behavior])
 
 
-_PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer | tuple[PreTokenizer, ...]]] = {
+_PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer]] = {
     "ByteLevel": _byte_level,
     "Split": _split,
     "Digits": lambda node: Digits(node.child("individual_digits").boolean()),
     "Metaspace": _metaspace,
-    "Whitespace": lambda node: WHITESPACE,
-    "WhitespaceSplit": lambda node: WHITESPACE_SPLIT,
+    "Whitespace": lambda node: Whitespace(),
+    "WhitespaceSplit": lambda node: WhitespaceSplit(),
     "Punctuation": _punctuation,
-    "BertPreTokenizer": lambda node: (WHITESPACE_SPLIT, Split(PUNCTUATION_PATTERN, dialect="rust")),
-    "CharDelimiterSplit": lambda node: Split(node.child("delimiter").character(), "removed", is_regex=False),
+    "BertPreTokenizer": lambda node: BertPreTokenizer(),
+    "CharDelimiterSplit": lambda node: CharDelimiterSplit(node.child("delimiter").character()),
 }
 
 
@@ -534,6 +547,7 @@ _DECODERS: dict[str, Callable[[Node], Decoder]] = {
     "Strip": _decode_strip,
     "Metaspace": _decode_metaspace,
     "BPEDecoder": lambda node: DecodeBPE(node.child("suffix").string()),
+    "WordPiece": lambda node: DecodeWordPiece(node.child("prefix").string(), node.child("cleanup").boolean()),
 }
 
 
@@ -691,7 +705,7 @@ def write(spec: TokenizerSpec) -> bytes:
     Parameters
     ----------
     spec
-        Its model must be a :class:`~jittok.spec.BPEModel`.
+        Its model must be a :class:`~jittok.spec.BPEModel` or a :class:`~jittok.spec.WordPieceModel`.
 
     Returns
     -------
@@ -704,7 +718,7 @@ def write(spec: TokenizerSpec) -> bytes:
         The format cannot say what the spec says.
     """
     model = spec.model
-    if not isinstance(model, BPEModel):
+    if not isinstance(model, BPEModel | WordPieceModel):
         raise UnsupportedError("a tokenizer.json cannot be written from byte ranks; save as .tiktoken or jittok")
     if assign_added_ids(spec.added_tokens, model.vocab) != tuple(sorted(spec.added_tokens, key=lambda t: t.id)):
         raise UnsupportedError(
@@ -731,20 +745,32 @@ def write(spec: TokenizerSpec) -> bytes:
         "pre_tokenizer": _chain([_write_pre_tokenizer(step) for step in spec.pre_tokenizers], "pretokenizers"),
         "post_processor": _chain([_write_post_processor(step) for step in spec.post_processors], "processors"),
         "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": model.unk_token,
-            "continuing_subword_prefix": model.continuing_subword_prefix,
-            "end_of_word_suffix": model.end_of_word_suffix,
-            "fuse_unk": model.fuse_unk,
-            "byte_fallback": model.byte_fallback,
-            "ignore_merges": model.ignore_merges,
-            "vocab": dict(model.vocab),
-            "merges": list(model.merges),
-        },
+        "model": _write_model(model),
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _write_model(model: BPEModel | WordPieceModel) -> dict[str, Any]:
+    if isinstance(model, WordPieceModel):
+        return {
+            "type": "WordPiece",
+            "unk_token": model.unk_token,
+            "continuing_subword_prefix": model.continuing_subword_prefix,
+            "max_input_chars_per_word": model.max_input_chars_per_word,
+            "vocab": dict(model.vocab),
+        }
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": model.unk_token,
+        "continuing_subword_prefix": model.continuing_subword_prefix,
+        "end_of_word_suffix": model.end_of_word_suffix,
+        "fuse_unk": model.fuse_unk,
+        "byte_fallback": model.byte_fallback,
+        "ignore_merges": model.ignore_merges,
+        "vocab": dict(model.vocab),
+        "merges": list(model.merges),
+    }
 
 
 def _chain(steps: list[dict[str, Any]], members: str) -> dict[str, Any] | None:
@@ -766,6 +792,16 @@ def _write_normalizer(step: Normalizer) -> dict[str, Any]:
         return {"type": "Replace", "pattern": _write_pattern(step.pattern, step.is_regex), "content": step.content}
     if isinstance(step, Prepend):
         return {"type": "Prepend", "prepend": step.content}
+    if isinstance(step, StripAccents):
+        return {"type": "StripAccents"}
+    if isinstance(step, BertNormalizer):
+        return {
+            "type": "BertNormalizer",
+            "clean_text": step.clean_text,
+            "handle_chinese_chars": step.handle_chinese_chars,
+            "strip_accents": step.strip_accents,
+            "lowercase": step.lowercase,
+        }
     return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
 
 
@@ -786,12 +822,12 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
             "prepend_scheme": step.prepend_scheme,
             "split": step.split,
         }
-    if step == WHITESPACE:
-        return {"type": "Whitespace"}
-    if step == WHITESPACE_SPLIT:
-        return {"type": "WhitespaceSplit"}
-    if step.is_regex and step.pattern == PUNCTUATION_PATTERN and not step.invert:
+    if isinstance(step, Punctuation):
         return {"type": "Punctuation", "behavior": _BEHAVIOR_NAMES[step.behavior]}
+    if isinstance(step, CharDelimiterSplit):
+        return {"type": "CharDelimiterSplit", "delimiter": step.delimiter}
+    if isinstance(step, Whitespace | WhitespaceSplit | BertPreTokenizer):
+        return {"type": type(step).__name__}
     if step.is_regex and step.dialect != "oniguruma":
         raise UnsupportedError(
             f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}"
@@ -849,4 +885,6 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
             "prepend_scheme": step.prepend_scheme,
             "split": True,
         }
+    if isinstance(step, DecodeWordPiece):
+        return {"type": "WordPiece", "prefix": step.prefix, "cleanup": step.cleanup}
     return {"type": "BPEDecoder", "suffix": step.suffix}

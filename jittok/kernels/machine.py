@@ -115,6 +115,21 @@ def range_bits(array: Any, index: int, low: int, span: int) -> np.uint64:
 
 
 @machine_operation
+def clean_block(result: Any, at: int, data: Any, index: int, lowers: int, cleans: int) -> np.uint64:
+    """Write 64 bytes from `index` of `data` to `result`, cleaned up; which of them that is right for, as a mask.
+
+    With `lowers` 1, A to Z become lower case. With `cleans` 1, TAB, LF and CR become blanks, and of other control
+    characters, DEL among them, nothing is known; nor is it, in either case, of bytes from 0x80 on.
+    """
+    block = data[int(index) : int(index) + 64].astype(np.int64)
+    blank = ((block == 9) | (block == 10) | (block == 13)) & bool(cleans)
+    lower = np.where((block >= 0x41) & (block <= 0x5A) & bool(lowers), block + 0x20, block)
+    result[int(at) : int(at) + 64] = np.where(blank, 0x20, lower)
+    right = (block >= 0x20) & (block < 0x7F) | blank if cleans else block < 0x80
+    return np.uint64(sum(1 << i for i, b in enumerate(right) if b))
+
+
+@machine_operation
 def trailing_zeros(value: np.uint64) -> int:
     """Number of zero bits below the lowest set bit; 64 for 0."""
     number = int(value)

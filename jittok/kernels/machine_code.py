@@ -288,6 +288,42 @@ def range_bits(typing_context: Any, array: Any, index: Any, low: Any, span: Any)
 
 
 @intrinsic
+def clean_block(
+    typing_context: Any, result: Any, at: Any, data: Any, index: Any, lowers: Any, cleans: Any
+) -> Any:
+    """Write 64 bytes from `index` of `data` to `result`, cleaned up; which of them that is right for, as a mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def constant(value: int) -> Any:
+            return ir.Constant(_V64, [value] * 64)
+
+        def chosen(flag: Any, one: int, other: int) -> Any:
+            is_set = builder.icmp_unsigned("!=", flag, ir.Constant(_I64, 0))
+            return _splat(builder, builder.select(is_set, ir.Constant(_I8, one), ir.Constant(_I8, other)))
+
+        def in_range(first: Any, span: Any) -> Any:
+            return builder.icmp_unsigned("<", builder.sub(block, first), span)
+
+        result_type, data_type = signature.args[0], signature.args[2]
+        pointer = _byte_pointer(context, builder, data_type, arguments[2], arguments[3])
+        block = builder.load(builder.bitcast(pointer, _V64.as_pointer()))
+        block.align = 1
+        is_upper = in_range(constant(0x41), chosen(arguments[4], 26, 0))
+        lower = builder.or_(block, builder.select(is_upper, constant(0x20), constant(0)))
+        # Where nothing is to be cleaned, the comparison with CR is one with a blank, which stays one.
+        is_return = builder.icmp_unsigned("==", block, chosen(arguments[5], 13, 0x20))
+        is_blank = builder.or_(in_range(constant(9), chosen(arguments[5], 2, 0)), is_return)
+        target = _byte_pointer(context, builder, result_type, arguments[0], arguments[1])
+        cleaned = builder.select(is_blank, constant(0x20), lower)
+        builder.store(cleaned, builder.bitcast(target, _V64.as_pointer())).align = 1
+        is_printable = in_range(chosen(arguments[5], 0x20, 0), chosen(arguments[5], 0x5F, 0x80))
+        return builder.bitcast(builder.or_(is_printable, is_blank), _I64)
+
+    signature = types.uint64(result, types.int64, data, types.int64, types.int64, types.int64)
+    return signature, code
+
+
+@intrinsic
 def trailing_zeros(typing_context: Any, value: Any) -> Any:
     """Number of zero bits below the lowest set bit; 64 for 0."""
 

@@ -17,9 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, kernel
-from jittok.kernels.machine import range_bits, trailing_zeros
+from jittok.kernels.machine import clean_block, range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
+    CLEAN_UP_BYTES,
+    CLEAN_UP_CLEANS,
+    CLEAN_UP_CODEPOINTS,
+    CLEAN_UP_COMBINING,
+    CLEAN_UP_CONTENT,
+    CLEAN_UP_EXPANSION,
+    CLEAN_UP_HANGUL,
+    CLEAN_UP_KEPT,
+    CLEAN_UP_KIND,
+    CLEAN_UP_LOWERS,
+    CLEAN_UP_MARK,
+    CLEAN_UP_PADDED,
+    CLEAN_UP_REMOVED,
+    CLEAN_UP_SELF,
     SUBSTITUTION_COMPOSES,
     SUBSTITUTION_EXPANDS,
     SUBSTITUTION_HANGUL,
@@ -665,4 +679,214 @@ def edit_ends(
                 out.source_end[written] = text.source_end[i]
             written += 1
         out.indptr[segment + 1] = written
+    return written
+
+
+class CleanText(NamedTuple):
+    """Segments of text as UTF-8, with the place each codepoint comes from."""
+
+    data: NDArray[np.uint8]  # may have room after the last segment
+    starts: NDArray[np.int64]  # [n_segments]
+    ends: NDArray[np.int64]
+    indptr: NDArray[np.int64]  # [n_segments + 1] number of codepoints before each segment
+    source_start: NDArray[np.int32]  # as in AlignedText
+    source_end: NDArray[np.int32]
+    state: NDArray[np.int64]  # [1] 1: every codepoint became one that is as long, so nothing moved
+
+
+#: What :func:`clean_up` returns where NFD would change the order of combining marks.
+OUT_OF_ORDER = -1
+PLAIN_BLOCK = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def clean_up(tables: Any, data: Any, starts: Any, ends: Any, source_start: Any, source_end: Any, out: Any) -> int:
+    """Apply BERT's clean-up to segments of UTF-8.
+
+    Parameters
+    ----------
+    tables : CleanUpTables
+    data : uint8[n_bytes]
+        Valid UTF-8.
+    starts, ends : int64[n_segments]
+    source_start, source_end : int32[n_codepoints]
+        Where the codepoints of the segments come from, one segment after another; [0]: from themselves.
+    out : CleanText
+        With room for three times as many bytes (and codepoints, where sources are wanted), and 64 more.
+
+    Returns
+    -------
+    int
+        The number of bytes, or OUT_OF_ORDER: then the steps must be done one by one. Linear; 64 bytes at a time where
+        the text is ASCII.
+
+    Notes
+    -----
+    Marks in a run are sorted by their combining classes, and then many are left out. Only one that stays can show
+    that, and there are few of those; a run with such a mark that is not sorted already is what OUT_OF_ORDER is for.
+    """
+    numbers = tables.numbers
+    lowers = numbers[CLEAN_UP_LOWERS]
+    cleans = numbers[CLEAN_UP_CLEANS]
+    aligned = out.source_start.shape[0] > 0
+    given = source_start.shape[0] > 0
+    page_of = tables.page_of
+    entries = tables.entry
+    last_block = data.shape[0] - 64
+    result = out.data
+    written = np.int64(0)
+    count = np.int64(0)  # of codepoints written
+    source = np.int64(0)  # number of the codepoint read
+    stays = True
+    out.indptr[0] = 0
+    for segment in range(starts.shape[0]):
+        position = starts[segment]
+        end = ends[segment]
+        out.starts[segment] = written
+        if not given:
+            source = np.int64(0)
+        last_class = np.int64(0)  # of the marks of this run, the greatest
+        has_kept = False
+        is_plain = True  # the codepoint before was ASCII
+        while position < end:
+            if is_plain and position <= last_block:
+                # What is written beyond the plain bytes is overwritten. Whole blocks in a loop of their own, in which
+                # nothing waits for a position that depends on what is found.
+                length = np.int64(0)
+                block = np.int64(64)
+                while block == 64 and position + length <= last_block:
+                    right = clean_block(result, written + length, data, position + length, lowers, cleans)
+                    if right != PLAIN_BLOCK:
+                        block = trailing_zeros(~right)
+                    length += block
+                    if position + length >= end:
+                        length = end - position
+                        break
+                if length > 0:
+                    if aligned:
+                        for k in range(length):
+                            out.source_start[count + k] = source_start[source + k] if given else source + k
+                            out.source_end[count + k] = source_end[source + k] if given else source + k + 1
+                    position += length
+                    written += length
+                    count += length
+                    source += length
+                    last_class = np.int64(0)
+                    continue
+            lead = np.int64(data[np.uint64(position)])
+            width = np.int64(1)
+            codepoint = lead
+            if lead >= 0x80:
+                second = np.int64(data[np.uint64(position + 1)]) & 0x3F
+                if lead < 0xE0:
+                    codepoint = (lead & 0x1F) << 6 | second
+                    width = np.int64(2)
+                else:
+                    third = np.int64(data[np.uint64(position + 2)]) & 0x3F
+                    if lead < 0xF0:
+                        codepoint = (lead & 0xF) << 12 | second << 6 | third
+                        width = np.int64(3)
+                    else:
+                        fourth = np.int64(data[np.uint64(position + 3)]) & 0x3F
+                        codepoint = (lead & 7) << 18 | second << 12 | third << 6 | fourth
+                        width = np.int64(4)
+            is_plain = width == 1
+            page = np.int64(page_of[np.uint64(codepoint >> 7)])
+            entry = entries[np.uint64((page << 7) | (codepoint & 127))]
+            if entry == 0 and position <= last_block:
+                # Four loads before four stores, so that they are one of each; what is too much is overwritten.
+                byte0 = data[np.uint64(position)]
+                byte1 = data[np.uint64(position + 1)]
+                byte2 = data[np.uint64(position + 2)]
+                byte3 = data[np.uint64(position + 3)]
+                result[np.uint64(written)] = byte0
+                result[np.uint64(written + 1)] = byte1
+                result[np.uint64(written + 2)] = byte2
+                result[np.uint64(written + 3)] = byte3
+                size = width
+                n = np.int64(1)
+                last_class = np.int64(0)
+            elif entry == CLEAN_UP_PADDED and position <= last_block:
+                byte0 = data[np.uint64(position)]
+                byte1 = data[np.uint64(position + 1)]
+                byte2 = data[np.uint64(position + 2)]
+                byte3 = data[np.uint64(position + 3)]
+                result[np.uint64(written)] = 0x20
+                result[np.uint64(written + 1)] = byte0
+                result[np.uint64(written + 2)] = byte1
+                result[np.uint64(written + 3)] = byte2
+                result[np.uint64(written + 4)] = byte3
+                result[np.uint64(written + 1 + width)] = 0x20
+                size = width + 2
+                n = np.int64(3)
+                last_class = np.int64(0)
+                stays = False
+            else:
+                kind = (entry >> CLEAN_UP_KIND) & 7
+                size = np.int64(0)
+                n = np.int64(0)
+                if kind != CLEAN_UP_REMOVED:
+                    combining = (entry >> CLEAN_UP_COMBINING) & 0xFF
+                    keeps = (entry & CLEAN_UP_KEPT) != 0
+                    if (entry & CLEAN_UP_MARK) == 0:
+                        last_class = np.int64(0)
+                        has_kept = False
+                    if last_class > 0:
+                        has_kept |= keeps
+                        if combining < last_class:
+                            if has_kept:
+                                return OUT_OF_ORDER
+                            combining = last_class
+                    else:
+                        has_kept = keeps
+                    last_class = combining
+                padded = (entry & CLEAN_UP_PADDED) != 0
+                if padded:
+                    result[written] = 0x20
+                    written += 1
+                if kind == CLEAN_UP_CONTENT:
+                    size = (entry >> CLEAN_UP_BYTES) & 7
+                    n = (entry >> CLEAN_UP_CODEPOINTS) & 31
+                    for k in range(4):
+                        result[np.uint64(written + k)] = (entry >> (8 * k)) & 0xFF
+                elif kind == CLEAN_UP_SELF or kind == 0:
+                    for k in range(width):
+                        result[written + k] = data[position + k]
+                    size = width
+                    n = np.int64(1)
+                elif kind == CLEAN_UP_EXPANSION:
+                    begin = entry & 0xFFFFFFFF
+                    size = np.int64(tables.expansion[begin])
+                    n = (entry >> CLEAN_UP_CODEPOINTS) & 31
+                    for k in range(size):
+                        result[written + k] = tables.expansion[begin + 1 + k]
+                elif kind == CLEAN_UP_HANGUL:
+                    syllable = codepoint - 0xAC00
+                    n = np.int64(3) if syllable % 28 else np.int64(2)
+                    size = 3 * n
+                    for k in range(n):
+                        jamo = 0x1100 + syllable // 588
+                        if k == 1:
+                            jamo = 0x1161 + syllable % 588 // 28
+                        elif k == 2:
+                            jamo = 0x11A7 + syllable % 28
+                        result[written + 3 * k] = 0xE0 | (jamo >> 12)
+                        result[written + 3 * k + 1] = 0x80 | ((jamo >> 6) & 0x3F)
+                        result[written + 3 * k + 2] = 0x80 | (jamo & 0x3F)
+                if padded:
+                    result[written + size] = 0x20
+                    written += 1
+                    n += 2
+                stays &= size == width and n == 1
+            if aligned:
+                for k in range(n):
+                    out.source_start[count + k] = source_start[source] if given else source
+                    out.source_end[count + k] = source_end[source] if given else source + 1
+            position += width
+            written += size
+            count += n
+            source += 1
+        out.ends[segment] = written
+        out.indptr[segment + 1] = count
+    out.state[0] = stays
     return written

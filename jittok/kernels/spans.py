@@ -109,3 +109,122 @@ def find_spans(
             spans[at_token, np.uint64(1)] = position
             token += 1
     return token
+
+
+@kernel
+def own_positions(data: Any, indptr: Any, number: Any, start: Any, end: Any) -> int:
+    """Number the codepoints of documents, and say where each stands in its document.
+
+    Parameters
+    ----------
+    data : uint8
+        Valid UTF-8.
+    indptr : int64[n_documents + 1]
+        Documents, one after another from byte 0 on; ``data`` may be longer.
+    number : int64[indptr[-1] + 1]
+        Output: how many codepoints begin before each byte.
+    start, end : int64[n_codepoints]
+        Output; [0] where only the numbers are wanted.
+
+    Returns
+    -------
+    int
+        Number of codepoints. Linear.
+    """
+    located = start.size > 0
+    count = np.int64(0)
+    number[0] = 0
+    for document in range(indptr.size - 1):
+        first = count
+        for i in range(indptr[document], indptr[document + 1]):
+            if data[np.uint64(i)] & 0xC0 != 0x80:
+                if located:
+                    start[np.uint64(count)] = count - first
+                    end[np.uint64(count)] = count - first + 1
+                count += 1
+            number[np.uint64(i + 1)] = count
+    return count
+
+
+@kernel
+def follow_sources(
+    indptr: Any, first: Any, source_start: Any, source_end: Any, old_start: Any, old_end: Any, out_start: Any, out_end: Any
+) -> int:
+    """Where codepoints of rewritten segments come from in their documents.
+
+    Parameters
+    ----------
+    indptr : int64[n_segments + 1]
+        Codepoints of the segments as rewritten.
+    first : int64[n_segments]
+        Number of the codepoint that each segment began with before.
+    source_start, source_end : int32[n_codepoints]
+        Where each comes from, in codepoints of its segment as it was.
+    old_start, old_end : int64
+        Where those came from, by their numbers.
+    out_start, out_end : int64[n_codepoints]
+        Output.
+
+    Returns
+    -------
+    int
+        Number of codepoints.
+    """
+    n_old = old_start.size
+    for segment in range(first.size):
+        base = first[segment]
+        for i in range(indptr[segment], indptr[segment + 1]):
+            at = np.uint64(i)
+            begin = base + np.int64(source_start[at])
+            stop = base + np.int64(source_end[at])
+            # The end of the last segment is no codepoint.
+            position = np.int64(0)
+            if begin < n_old:
+                position = old_start[np.uint64(begin)]
+            elif n_old > 0:
+                position = old_end[n_old - 1]
+            out_start[at] = position
+            out_end[at] = old_end[np.uint64(stop - 1)] if stop > begin else position
+    return indptr[first.size]
+
+
+@kernel
+def find_source_spans(
+    starts: Any, part_end: Any, ids: Any, lengths: Any, by_token: int, word_starts: Any, sources: Any, spans: Any
+) -> int:
+    """As :func:`find_spans`, for text whose codepoints come from elsewhere.
+
+    Parameters
+    ----------
+    starts, part_end, ids, lengths, by_token
+        As there.
+    word_starts : int64[n]
+        Byte where each token's pre-token begins; [0] where no pre-token is without tokens.
+    sources : Sources
+        See :class:`jittok.engine.Sources`.
+    spans : int64[n, 2]
+        Output.
+
+    Returns
+    -------
+    int
+        Number of tokens. Linear.
+    """
+    number = sources.number
+    token = np.int64(0)
+    for part in range(starts.size):
+        at = starts[part]
+        word = np.int64(-1)
+        while token < part_end[part]:
+            at_token = np.uint64(token)
+            if word_starts.size > 0 and word_starts[at_token] != word:
+                word = word_starts[at_token]
+                at = word
+            length = np.int64(lengths[np.uint64(ids[at_token])]) if by_token else np.int64(lengths[at_token])
+            first = number[np.uint64(at + 1)] - 1
+            at += length
+            last = max(number[np.uint64(at)] - 1, first)
+            spans[at_token, np.uint64(0)] = sources.start[np.uint64(first)]
+            spans[at_token, np.uint64(1)] = sources.end[np.uint64(last)]
+            token += 1
+    return token

@@ -1,0 +1,229 @@
+"""A WordPiece vocabulary -> WordPieceTables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import ArgumentError, UnsupportedError
+from jittok.tables import (
+    CHARACTER_CODE,
+    CHARACTER_ISOLATED,
+    CHARACTER_SPACE,
+    WORDPIECE_MAX_BYTES,
+    WORDPIECE_MAX_INPUT,
+    WORDPIECE_NUMBERS,
+    WORDPIECE_PREFIX_BYTES,
+    WORDPIECE_PREFIX_TOKEN,
+    WORDPIECE_ROOT,
+    WORDPIECE_ROOT_BASE,
+    WORDPIECE_SKIP_SPACE,
+    WORDPIECE_SUFFIX_BASE,
+    WORDPIECE_SUFFIX_ROOT,
+    WORDPIECE_UNKNOWN,
+    WordPieceTables,
+    read_only,
+)
+from jittok.unicode.intervals import EMPTY, Intervals
+from jittok.unicode.normalization import fold_pages
+
+#: Positions in units are int32.
+MOST_UNITS = (1 << 29) - 1
+_MOST_ID = (1 << 31) - 1
+_N_CODEPOINTS = 0x110000
+
+
+def build_wordpiece_tables(
+    vocabulary: Mapping[str, int],
+    *,
+    unknown: int,
+    suffix_indicator: str = "##",
+    max_input: int = 100,
+    max_input_in_bytes: bool = False,
+    space: Intervals = EMPTY,
+    isolated: Intervals = EMPTY,
+    skip_space: bool = False,
+) -> WordPieceTables:
+    """Flatten a WordPiece vocabulary.
+
+    Parameters
+    ----------
+    vocabulary
+        Tokens, those inside a word with the suffix indicator before them, and their ids. Two tokens may share an
+        id. An empty token is left out: it would cut nothing off. A token that is the suffix indicator alone can
+        only be the first of a word.
+    unknown
+        The id that stands for a word that cannot be cut, or is too long.
+    suffix_indicator
+        May be empty: then every token may stand anywhere.
+    max_input
+        Longest word that is looked at, in characters (as in tokenizers), or in bytes (as in TF Text).
+    max_input_in_bytes
+        Which of the two.
+    space, isolated
+        Characters that divide words, and those that are words of their own; for ``wordpiece_end_to_end``.
+    skip_space
+        Whether a single word may come with white space before it, which then counts to its first token.
+
+    Returns
+    -------
+    WordPieceTables
+        Read-only.
+
+    Raises
+    ------
+    ArgumentError
+        An id or `max_input` is out of range.
+    UnsupportedError
+        The vocabulary is too large for the tables.
+
+    Notes
+    -----
+    Linear in the characters of the vocabulary. See :mod:`jittok.kernels.wordpiece_build`.
+    """
+    from jittok.kernels.wordpiece_build import NO_ROOM, Layout, Pops, Trie, insert_tokens, link_nodes, place_nodes
+
+    identifiers = [-1, *vocabulary.values()]
+    if min([unknown, *identifiers[1:]]) < 0 or max([unknown, *identifiers]) > _MOST_ID:
+        raise ArgumentError("a token id of the vocabulary is negative or above 2**31 - 1; expected ids from 0 up")
+    if max_input < 0:
+        raise ArgumentError(f"max_input={max_input}; expected the length of the longest word, 0 or more")
+    # A lone surrogate, which a JSON file may hold, matches no text.
+    joined = "".join([suffix_indicator, *vocabulary])
+    strings = np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
+    if len(joined) > MOST_UNITS >> 2:
+        raise UnsupportedError(f"the vocabulary has {len(joined)} characters; expected at most {MOST_UNITS >> 2}")
+    indptr = np.zeros(len(identifiers) + 1, np.int64)
+    if len(strings) == len(joined):
+        sizes = [len(suffix_indicator), *map(len, vocabulary)]
+    else:
+        sizes = [len(token.encode("utf-8", "surrogatepass")) for token in (suffix_indicator, *vocabulary)]
+    np.cumsum(sizes, out=indptr[1:])
+
+    most = len(joined) + 1
+    slots = 1 << max(3, (2 * most).bit_length())
+    trie = Trie(*(np.zeros(most, np.int32) for _ in Trie._fields))
+    label_count = np.zeros(_N_CODEPOINTS, np.int32)
+    edge_keys, edge_nodes = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
+    ids = np.array(identifiers, np.int32)
+    found = insert_tokens(read_only(strings), read_only(indptr), read_only(ids), edge_keys, edge_nodes, trie, label_count)
+    n, suffix_root = found >> 32, found & 0xFFFFFFFF
+    del edge_keys, edge_nodes
+    trie = Trie(*(array[:n] for array in trie))
+
+    # Frequent characters get low codes, so that the children of most nodes are near each other.
+    labels = np.flatnonzero(label_count)
+    labels = labels[np.argsort(-label_count[labels], kind="stable")]
+    code_of = np.zeros(_N_CODEPOINTS, np.uint32)
+    code_of[labels] = np.arange(1, len(labels) + 1)
+    codes = code_of[trie.label].astype(np.int32)
+    codes[0] = 0
+    code_of <<= np.uint32(2)
+    for characters, kind in ((space, CHARACTER_SPACE), (isolated, CHARACTER_ISOLATED)):
+        for first, stop in characters.reshape(-1, 2).tolist():
+            code_of[first : min(stop, _N_CODEPOINTS)] |= np.uint32(kind)
+
+    layout = Layout(*(np.zeros(n, np.int32) for _ in Layout._fields))
+    n_units = n + n // 4 + 2 * len(labels) + 64
+    while True:
+        if n_units > MOST_UNITS:
+            raise UnsupportedError(f"the vocabulary takes more than {MOST_UNITS} places in the trie")
+        units = np.empty(4 * n_units, np.int32)
+        scratch = (np.zeros(n_units, np.uint8), np.empty(n_units, np.int32), np.empty(n_units, np.int32))
+        children = (np.zeros(n + 2, np.int32), np.empty(n, np.int32))
+        used = place_nodes(trie, codes, suffix_root, len(labels), *children, units, *scratch, layout)
+        if used != NO_ROOM:
+            break
+        n_units *= 2
+    units = units[: 4 * used].copy()
+    most_ids = len(joined) + len(identifiers) + 1
+    pops = Pops(*(np.zeros(n + 2, np.int32) for _ in range(3)), *(np.zeros(most_ids, np.int32) for _ in range(2)))
+    below = np.zeros(n, np.uint8)
+    link, lists = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    n_lists = link_nodes(trie, codes, suffix_root, layout, below, link, lists, units, pops)
+    n_ids = int(pops.indptr[n_lists])
+
+    numbers = np.zeros(WORDPIECE_NUMBERS, np.int64)
+    numbers[WORDPIECE_ROOT] = 4 * layout.place[0]
+    numbers[WORDPIECE_ROOT_BASE] = 4 * layout.base[0]
+    numbers[WORDPIECE_SUFFIX_ROOT] = 4 * layout.place[suffix_root]
+    numbers[WORDPIECE_SUFFIX_BASE] = 4 * layout.base[suffix_root]
+    numbers[WORDPIECE_UNKNOWN] = unknown
+    numbers[WORDPIECE_MAX_INPUT] = min(max_input, _MOST_ID)
+    numbers[WORDPIECE_MAX_BYTES] = max_input_in_bytes
+    numbers[WORDPIECE_SKIP_SPACE] = skip_space
+    node = suffix_root
+    while node > 0 and trie.token[node] < 0:
+        node = int(trie.parent[node])
+    numbers[WORDPIECE_PREFIX_TOKEN] = trie.token[node]  # -1 at the root
+    numbers[WORDPIECE_PREFIX_BYTES] = trie.n_bytes[node]
+
+    page_of, kept = fold_pages(code_of)
+    return WordPieceTables(
+        page_of=read_only(page_of),
+        code_of=read_only(kept),
+        units=read_only(units),
+        pop_indptr=read_only(pops.indptr[: n_lists + 1].copy()),
+        pop_before=read_only(pops.before[:n_lists].copy()),
+        pop_count=read_only(pops.count[:n_lists].copy()),
+        pop_ids=read_only(pops.ids[:n_ids].copy()),
+        pop_lengths=read_only(pops.lengths[:n_ids].copy()),
+        indicator=read_only(np.frombuffer(suffix_indicator.encode("utf-8", "surrogatepass"), np.uint8)),
+        numbers=read_only(numbers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the trie.
+
+    Attributes
+    ----------
+    pops
+        Ids that are given out where no child matches.
+    link
+        The string of the node that goes on then; None if there is none.
+    """
+
+    pops: tuple[int, ...]
+    link: str | None
+
+
+def list_nodes(tables: WordPieceTables) -> dict[str, Node]:
+    """All nodes of the trie by the strings that they stand for. To look at; slow.
+
+    Examples
+    --------
+    >>> nodes = list_nodes(build_wordpiece_tables({"a": 0, "abc": 1, "##b": 2}, unknown=3))
+    >>> nodes["ab"]
+    Node(pops=(0,), link='##b')
+    """
+    units = tables.units.tolist()
+    codes = (tables.code_of & np.uint32(CHARACTER_CODE & 0xFFFFFFFF)).reshape(-1, 128)[tables.page_of].ravel()
+    character_of = {int(codes[c]): chr(c) for c in np.flatnonzero(codes).tolist()}
+    root = int(tables.numbers[WORDPIECE_ROOT])
+    nodes = [root, *(at for at in range(0, len(units), 4) if units[at] >= 0)]
+    owner = {units[at + 1]: at for at in nodes if units[at + 1] > 0}
+    names = {}
+    for node in nodes:
+        string, at = "", node
+        while at != root:
+            string = character_of[at - units[at]] + string
+            at = owner[units[at]]
+        names[node] = string
+    return {names[at]: Node(_pops(tables, units[at + 3]), names.get(units[at + 2])) for at in nodes}
+
+
+def _pops(tables: WordPieceTables, pops: int) -> tuple[int, ...]:
+    """The ids of a unit's fourth number."""
+    if pops >= 0:
+        return (pops,)
+    parts: list[NDArray[np.int32]] = []
+    at = -1 - pops
+    while at:
+        parts.insert(0, tables.pop_ids[tables.pop_indptr[at] : tables.pop_indptr[at + 1]])
+        at = int(tables.pop_before[at])
+    return tuple(int(i) for part in parts for i in part)

@@ -1,0 +1,244 @@
+r"""``vocab.txt``: a WordPiece vocabulary, one token a line, the number of the line its id.
+
+The file says nothing else. How text is cleaned up and which tokens are special stands in what transformers keeps
+beside it (``tokenizer_config.json``, ``special_tokens_map.json``, ``added_tokens.json``); where that is silent,
+BERT's defaults hold, by which transformers builds its fast tokenizer:
+
+- Clean-up with lower case (and so without accents), blanks around Chinese characters, words cut at white space and
+  punctuation, ``[CLS] A [SEP]`` and ``[CLS] A [SEP] B [SEP]`` around texts.
+- Lines end with ``\n`` or ``\r\n`` only; every other character of a line, blanks and U+2028 among them, belongs to the
+  token. Of a token that comes twice the later line counts. An empty line is an empty token, which no text has.
+
+Unlike there, a byte-order mark at the beginning is left out, and special tokens that no file names and the
+vocabulary lacks are not made up: a vocabulary with neither ``[CLS]`` nor ``[SEP]`` has no template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from jittok.errors import FormatError, UnsupportedError
+from jittok.formats._json import MAX_TOKEN_ID, decode_utf8
+from jittok.formats.merges_txt import Side, added_tokens, optional_json, read_file
+from jittok.formats.tokenizer_json import assign_added_ids
+from jittok.spec import (
+    BertNormalizer,
+    BertPreTokenizer,
+    DecodeWordPiece,
+    Template,
+    TemplatePiece,
+    TokenizerSpec,
+    WordPieceModel,
+)
+
+#: BERT's special tokens by role.
+SPECIAL_TOKENS = {
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+}
+#: Tokenizer classes that are BERT's under another name; each also with "Fast" at the end.
+CLASSES = tuple(
+    f"{name}Tokenizer"
+    for name in (
+        "Bert",
+        "DistilBert",
+        "Electra",
+        "MobileBert",
+        "SqueezeBert",
+        "ConvBert",
+        "LayoutLM",
+        "Lxmert",
+        "RetriBert",
+        "DPRContextEncoder",
+        "DPRQuestionEncoder",
+        "DPRReader",
+    )
+)
+_MODEL_TYPES = (
+    "bert",
+    "distilbert",
+    "electra",
+    "mobilebert",
+    "squeezebert",
+    "convbert",
+    "layoutlm",
+    "lxmert",
+    "retribert",
+    "dpr",
+    "visual_bert",
+)
+
+
+def read(path: Path) -> TokenizerSpec:
+    """Read a vocab.txt and what stands beside it.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    TokenizerSpec
+        ``extra`` holds "tokenizer_class" (None where no file names it) and the "special_tokens" by role.
+
+    Raises
+    ------
+    MissingFileError
+        The file cannot be read.
+    FormatError
+        It is malformed, or lacks the unknown token or one of the two tokens around texts.
+    UnsupportedError
+        The files beside it name a tokenizer that is not BERT's.
+    """
+    vocab = read_vocabulary(read_file(path), str(path))
+    side = Side.read(path.parent)
+    class_name = _class_name(side, path.parent)
+    named = {role: token for role, token in SPECIAL_TOKENS.items() if token in vocab}
+    tokens, roles = added_tokens(side, named)
+    unknown = roles.get("unk_token", SPECIAL_TOKENS["unk_token"])
+    if unknown not in vocab:
+        raise FormatError(
+            f"{path}: no line is {unknown!r}, the token for words that the vocabulary does not cover; add it, or name "
+            'another one as "unk_token" in a tokenizer_config.json beside the file'
+        )
+    added = assign_added_ids(tokens, vocab)
+    ids = {**vocab, **{token.content: token.id for token in added}}
+    config = side.config
+    strip_accents = config.optional("strip_accents")
+    normalizer = BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=_given_flag(side, "tokenize_chinese_chars"),
+        strip_accents=None if strip_accents is None else strip_accents.boolean(),
+        lowercase=_given_flag(side, "do_lower_case"),
+    )
+    template = _template(roles, ids, path)
+    return TokenizerSpec(
+        model=WordPieceModel(vocab, unknown),
+        added_tokens=added,
+        normalizers=(normalizer,),
+        pre_tokenizers=(BertPreTokenizer(),),
+        post_processors=() if template is None else (template,),
+        decoders=(DecodeWordPiece(),),
+        source_format="vocab.txt",
+        extra={"tokenizer_class": class_name, "special_tokens": roles},
+    )
+
+
+def read_vocabulary(data: bytes, where: str) -> dict[str, int]:
+    """Read the lines of a vocab.txt.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+    where
+        Its name, for messages.
+
+    Returns
+    -------
+    dict of str to int
+        Tokens and their ids, in the order of the file.
+
+    Raises
+    ------
+    FormatError
+        The file is empty, not UTF-8, or has no line ends that are known.
+    """
+    text = decode_utf8(data, where).removeprefix("\ufeff")
+    if not text:
+        raise FormatError(f"{where}: the file is empty; expected one token a line")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if len(lines) == 1 and "\r" in text.rstrip("\r\n"):
+        raise FormatError(f"{where}: lines end with \\r alone; save the file with \\n or \\r\\n")
+    if len(lines) > MAX_TOKEN_ID:
+        raise FormatError(f"{where}: {len(lines)} lines; expected at most {MAX_TOKEN_ID}")
+    vocab: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        token = line.removesuffix("\r")
+        vocab.pop(token, None)  # a later line counts, in its place
+        vocab[token] = number
+    return vocab
+
+
+def _class_name(side: Side, directory: Path) -> str | None:
+    """The tokenizer class that the files name, if they do; raise if it is not BERT's."""
+    node = side.config.optional("tokenizer_class")
+    if node is not None:
+        name = node.string()
+        if name.removesuffix("Fast") not in CLASSES:
+            raise UnsupportedError(
+                f"{node.place}: {name!r} with vocab.txt is not supported; supported are {', '.join(CLASSES)}"
+            )
+        return name
+    model_type = optional_json(directory / "config.json").optional("model_type")
+    if model_type is None:
+        return None
+    if model_type.string() not in _MODEL_TYPES:
+        raise UnsupportedError(
+            f"{model_type.place}: the tokenizer of {model_type.value!r} models is not supported with vocab.txt; "
+            f"supported are {', '.join(_MODEL_TYPES)}"
+        )
+    return "BertTokenizer"
+
+
+def _given_flag(side: Side, key: str) -> bool:
+    """A setting that is true unless the configuration says otherwise."""
+    return side.config.child(key).boolean() if key in side.config.mapping() else True
+
+
+def _template(roles: Mapping[str, str], ids: Mapping[str, int], path: Path) -> Template | None:
+    if "cls_token" not in roles and "sep_token" not in roles:
+        return None
+    for role in ("cls_token", "sep_token"):
+        if role not in roles:
+            other = roles["sep_token" if role == "cls_token" else "cls_token"]
+            raise FormatError(
+                f"{path}: {other!r} is there, but not {SPECIAL_TOKENS[role]!r}, and texts get both around them; add "
+                f'it, or name another one as "{role}" in a tokenizer_config.json beside the file'
+            )
+
+    def token(role: str, type_id: int) -> TemplatePiece:
+        return TemplatePiece(type_id, ids=(ids[roles[role]],), tokens=(roles[role],))
+
+    single = (token("cls_token", 0), TemplatePiece(0, "A"), token("sep_token", 0))
+    return Template(single, (*single, TemplatePiece(1, "B"), token("sep_token", 1)))
+
+
+def write(spec: TokenizerSpec) -> bytes:
+    """Write the vocabulary of a spec as a vocab.txt; it cannot say anything else.
+
+    Parameters
+    ----------
+    spec
+        Its model must be a :class:`~jittok.spec.WordPieceModel`.
+
+    Returns
+    -------
+    bytes
+        The file, UTF-8.
+
+    Raises
+    ------
+    UnsupportedError
+        The format cannot hold this vocabulary.
+    """
+    model = spec.model
+    if not isinstance(model, WordPieceModel):
+        raise UnsupportedError("only a WordPiece vocabulary can be saved as vocab.txt; save as tokenizer.json")
+    tokens = sorted(model.vocab, key=model.vocab.__getitem__)
+    for number, token in enumerate(tokens):
+        if model.vocab[token] != number:
+            raise UnsupportedError(
+                f"a vocab.txt cannot hold ids with gaps or repeats: {number} is the line of {token!r}, whose id is "
+                f"{model.vocab[token]}; save as tokenizer.json"
+            )
+        if "\n" in token or token.endswith("\r") or (number == 0 and token.startswith("\ufeff")):
+            raise UnsupportedError(f"a vocab.txt cannot hold the token {token!r}; save as tokenizer.json")
+    return "".join(f"{token}\n" for token in tokens).encode()
