@@ -459,28 +459,37 @@ def write_ids(misses: int, chunk: Any, cache: Any, scratch: Any, out: Any, out_e
     return written
 
 
-@helper
+@inlined
 def write_word_numbers(misses: int, chunk: Any, scratch: Any, out_word: Any, written: int) -> int:
-    """Write the number of its pre-token for every id, as ``write_ids`` writes these from `written` on."""
+    """Write the number of its pre-token for every id, as ``write_ids`` writes these from `written` on.
+
+    Four at a time, and most pre-tokens have no more: EXTRA_ROOM places past the last may be touched.
+    """
     state = chunk.state
+    keys = scratch.keys
+    id_at = scratch.id_at
+    missed = scratch.missed
     q = np.int64(0)
     k = np.int64(0)
     for piece in range(state[PIECES]):
         edge = np.int64(chunk.piece_end_word[piece])
         number = state[WORD_NUMBER]
         while k < edge:
-            count = np.int64(scratch.id_at[k + 1]) - np.int64(scratch.id_at[k])
-            if q < misses and scratch.missed[q] == k:
+            count = np.int64(id_at[np.uint64(k + 1)]) - np.int64(id_at[np.uint64(k)])
+            if q < misses and missed[np.uint64(q)] == k:
                 q += 1
-                count = np.int64(scratch.keys[KEY_WORDS * k] >> COUNT_SHIFT)
+                count = np.int64(keys[np.uint64(k) << np.uint64(2)] >> COUNT_SHIFT)
                 if count == IN_ARENA:
-                    count = np.int64(scratch.keys[KEY_WORDS * k + 1] >> ARENA_SHIFT)
-            for i in range(count):
-                out_word[written + i] = number
+                    count = np.int64(keys[np.uint64(k) << np.uint64(2) | ONE] >> ARENA_SHIFT)
+            pair = np.uint64(number) << np.uint64(32) | np.uint64(number)
+            store_pair(out_word, written, pair)
+            store_pair(out_word, written + 2, pair)
+            for i in range(4, count):
+                out_word[np.uint64(written + i)] = number
             written += count
             number += 1
             k += 1
-        if q < misses and scratch.missed[q] == edge:
+        if q < misses and missed[np.uint64(q)] == edge:
             q += 1
         k = edge + 1
         ends_segment = piece < state[PIECES] - 1 or state[COMPLETE] == 1
