@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from jittok.kernels.words import new_merge_scratch
+from jittok.kernels.word_cache import new_word_scratch
 
 from jittok import tables as t
 from jittok._jit import JIT_DISABLED
@@ -253,7 +253,7 @@ def test_word_for_the_batch_engine():
     """What the batch kernel calls: ids and lengths are left in the scratch arrays."""
     space = classes.binary_property("whitespace")
     tables, _ = build(["ab", "##c", "##"], space=space, skip_space=True)
-    scratch = new_merge_scratch()
+    scratch = new_word_scratch()
     for word, expected in ((" abcc", [0, 1, 1]), ("x", [UNKNOWN]), ("\u2003", []), ("", []), ("\t##", [2])):
         data = np.frombuffer(b"#" + word.encode() + b"#", np.uint8)
         n = wordpiece_word(tables, data, 1, data.size - 1, scratch)
