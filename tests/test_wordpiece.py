@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from jittok.kernels.word_cache import new_word_scratch
 
 from jittok import tables as t
 from jittok._jit import JIT_DISABLED
@@ -18,6 +17,7 @@ from jittok.build.validate import check_wordpiece
 from jittok.build.wordpiece_tables import Node, build_wordpiece_tables, list_nodes
 from jittok.decoding import word_piece
 from jittok.errors import ArgumentError, FormatError
+from jittok.kernels.word_cache import new_word_scratch
 from jittok.kernels.wordpiece import NO_ROOM, lin_max_match, max_match, wordpiece_end_to_end, wordpiece_word
 from jittok.spec import DecodeWordPiece
 from jittok.unicode import bert, classes, intervals
