@@ -376,4 +376,5 @@ CHARSMAP_REMOVES = 2  # 1: extra blanks are left out
 CHARSMAP_BLANK = 3  # bytes of what stands for a blank: 1 (U+0020) or 3 (U+2581)
 CHARSMAP_COMPACT = 4  # 1: U+2581 becomes U+0020 too
 CHARSMAP_HAS_SYMBOLS = 5
-CHARSMAP_NUMBERS = 6
+CHARSMAP_NEWLINE = 6  # 1: U+000A becomes a blank whatever follows
+CHARSMAP_NUMBERS = 7

@@ -360,6 +360,10 @@ def charsmap_tables(step: SentencePieceNormalizer, compact: bool = False) -> Cha
         keys_of_symbols = _keys(symbols)
         assert not isinstance(keys_of_symbols, str)
         _mark(entry, before_ascii, keys_of_symbols, tables.CHARSMAP_SYMBOL)
+    if step.escape_whitespaces and compact and not entry[0x2581] & tables.CHARSMAP_MAPPED:
+        # Not just copied: a kernel looks at what becomes of it.
+        entry[0x2581] |= len(strings) << tables.CHARSMAP_OFFSET | tables.CHARSMAP_MAPPED
+        strings = np.concatenate([strings, np.frombuffer("\u2581\0".encode(), np.uint8)])
     page_of, pages = fold_pages(entry)
     numbers = np.zeros(tables.CHARSMAP_NUMBERS, np.int64)
     numbers[tables.CHARSMAP_PREFIX] = step.add_dummy_prefix and not step.treat_whitespace_as_suffix
@@ -368,6 +372,10 @@ def charsmap_tables(step: SentencePieceNormalizer, compact: bool = False) -> Cha
     numbers[tables.CHARSMAP_BLANK] = 3 if step.escape_whitespaces and not compact else 1
     numbers[tables.CHARSMAP_COMPACT] = step.escape_whitespaces and compact
     numbers[tables.CHARSMAP_HAS_SYMBOLS] = len(step.symbols) > 0
+    newline = int(entry[10])
+    if newline & 15 == tables.CHARSMAP_MAPPED:
+        place = newline >> tables.CHARSMAP_OFFSET
+        numbers[tables.CHARSMAP_NEWLINE] = bool(strings[place] == 0x20 and strings[place + 1] == 0)
     # A single-character symbol is copied even if there is a rule for it.
     changes = (entry[:128] & (tables.CHARSMAP_MAPPED | tables.CHARSMAP_SYMBOL)) == tables.CHARSMAP_MAPPED
     return CharsmapTables(

@@ -16,6 +16,7 @@ from jittok.tables import (
     CHARSMAP_HAS_SYMBOLS,
     CHARSMAP_LONGER,
     CHARSMAP_MAPPED,
+    CHARSMAP_NEWLINE,
     CHARSMAP_OFFSET,
     CHARSMAP_PREFIX,
     CHARSMAP_REMOVES,
@@ -55,6 +56,21 @@ def longest_match(units: Any, data: Any, position: Any, end: Any, most: Any) -> 
             length = at - position
             value = np.int64(units[node]) & 0x7FFFFFFF
     return length, value
+
+
+@helper
+def entry_at(page_of: Any, entries: Any, data: Any, position: Any, end: Any) -> int:
+    """The width in bytes (3 bits; 0 if not well-formed), and above it the entry, of the codepoint at `position`."""
+    lead = np.int64(data[np.uint64(position)])
+    width = np.int64(1)
+    codepoint = lead
+    if lead >= 0x80:
+        width = np.int64(sequence_length(data, position, end))
+        if width == 0:
+            return np.int64(0)
+        codepoint, _ = codepoint_at(data, position)
+    page = np.int64(page_of[np.uint64(codepoint >> 7)])
+    return np.int64(entries[np.uint64(page << 7 | codepoint & 127)]) << 3 | width
 
 
 @helper
@@ -103,6 +119,7 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
     has_symbols = numbers[CHARSMAP_HAS_SYMBOLS] != 0
     aligned = out.source_start.shape[0] > 0
     n_stops = stops.shape[0]
+    newline_is_blank = numbers[CHARSMAP_NEWLINE] != 0
     blank_is_longer = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20] & CHARSMAP_LONGER != 0)
     last_block = data.shape[0] - 64
     result = out.data
@@ -119,6 +136,8 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
         out.starts[segment] = written
         is_front = position < end  # nothing came yet; blanks are left out even before the prefix
         after_blank = removes
+        ahead_of = np.int64(-1)  # the place whose entry is known already
+        ahead = np.int64(0)
         is_plain = True  # whether to try whole blocks: the codepoint before was ASCII
         if is_front and not removes:
             is_front = False
@@ -137,35 +156,42 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 for k in range(n_stops):
                     stop |= range_bits(data, position, stops[k, 0], stops[k, 1])
                 blanks = equal_bits(data, position, 0x20)
+                newlines = np.uint64(0)
+                if newline_is_blank:
+                    newlines = equal_bits(data, position, 0x0A)
+                    stop &= ~newlines
+                    blanks |= newlines
                 length = trailing_zeros(stop)
                 if position + length >= end:
                     length = end - position
-                    if position + length == end and length < 64:
-                        blanks &= (np.uint64(1) << np.uint64(length)) - np.uint64(1)
-                else:
+                elif length == 64 or data[position + length] >= 0x80:
                     length -= 1
+                elif entries[np.int64(page_of[0]) << 7 | np.int64(data[position + length])] & CHARSMAP_CONTINUES:
+                    length -= 1
+                skipped = np.int64(0)
                 if removes:
                     double = blanks & (blanks << np.uint64(1) | np.uint64(after_blank))
-                    if double:
-                        length = min(length, trailing_zeros(double))
-                if length <= 0:
-                    if after_blank:
-                        length = trailing_zeros(~(blanks & ~stop)) - blank_is_longer
-                        if position + length > end:
-                            length = end - position
-                        if length > 0:
-                            position += length
-                            source += length
-                            continue
+                    place = trailing_zeros(double)
+                    if place < length:
+                        # A run of blanks, of which the rest is left out, as far as it can be seen here.
+                        skipped = min(trailing_zeros(~(blanks >> np.uint64(place))), length - place) - blank_is_longer
+                        skipped = max(skipped, np.int64(0))
+                        length = place
+                        after_blank = True
+                if length + skipped <= 0:
                     break
+                if length < 64:
+                    blanks &= (np.uint64(1) << np.uint64(length)) - np.uint64(1)
                 if written + 3 * 64 + ROOM > capacity:
                     return -(2 * capacity + 3 * 64 + ROOM)
                 if blank_size == 1:
                     copy_block(result, written, data, position)
+                    newlines &= blanks
+                    while newlines:
+                        result[np.uint64(written + trailing_zeros(newlines))] = 0x20
+                        newlines &= newlines - np.uint64(1)
                     written += length
                 else:
-                    if length < 64:
-                        blanks &= (np.uint64(1) << np.uint64(length)) - np.uint64(1)
                     done = np.int64(0)
                     while blanks:
                         place = trailing_zeros(blanks)
@@ -182,33 +208,53 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 if aligned:
                     for k in range(length):
                         out.source_start[count + k] = source + k
-                position += length
-                source += length
+                if length > 0:
+                    last = data[np.uint64(position + length - 1)]
+                    after_blank = removes and (last == 0x20 or (newline_is_blank and last == 0x0A))
+                position += length + skipped
+                source += length + skipped
                 count += length
-                after_blank = removes and data[position - 1] == 0x20
-                if length < 63 and not after_blank:
-                    break
             if position >= end:
                 break
             # One codepoint, rule or symbol: what it becomes is bytes [at, at + size) of the text or the strings.
-            width = np.int64(sequence_length(data, position, end))
-            codepoint = np.int64(0xFFFD)
-            entry = np.int64(0)
-            consumed = np.int64(1)
+            if ahead_of == position:
+                entry = ahead
+            else:
+                entry = entry_at(page_of, entries, data, position, end)
+            width = entry & 7
+            entry >>= 3
+            if entry & ~CHARSMAP_CONTINUES == 0 and width > 1 and not is_front and position <= last_block:
+                # Most of what is not ASCII. Four loads before four stores, so that they are one of each; what is too
+                # much is overwritten.
+                if written + ROOM > capacity:
+                    return -(2 * capacity + ROOM)
+                byte0 = data[np.uint64(position)]
+                byte1 = data[np.uint64(position + 1)]
+                byte2 = data[np.uint64(position + 2)]
+                byte3 = data[np.uint64(position + 3)]
+                result[np.uint64(written)] = byte0
+                result[np.uint64(written + 1)] = byte1
+                result[np.uint64(written + 2)] = byte2
+                result[np.uint64(written + 3)] = byte3
+                if aligned:
+                    out.source_start[count] = source
+                written += width
+                position += width
+                count += 1
+                source += 1
+                after_blank = False
+                is_plain = False
+                continue
+            consumed = max(width, np.int64(1))
             from_rule = False
             value = np.int64(0)
-            if width > 0:
-                codepoint, _ = codepoint_at(data, position)
-                page = np.int64(page_of[np.uint64(codepoint >> 7)])
-                entry = np.int64(entries[np.uint64(page << 7 | codepoint & 127)])
-                consumed = width
             if entry & (CHARSMAP_LONGER | CHARSMAP_SYMBOL | CHARSMAP_MAPPED):
                 goes_on = False
                 following = position + width
-                if entry & CHARSMAP_LONGER and following < end and sequence_length(data, following, end) > 0:
-                    next_one, _ = codepoint_at(data, following)
-                    page = np.int64(page_of[np.uint64(next_one >> 7)])
-                    goes_on = np.int64(entries[np.uint64(page << 7 | next_one & 127)]) & CHARSMAP_CONTINUES != 0
+                if entry & CHARSMAP_LONGER and following < end:
+                    ahead = entry_at(page_of, entries, data, following, end)
+                    ahead_of = following
+                    goes_on = (ahead >> 3) & CHARSMAP_CONTINUES != 0
                 length = np.int64(0)
                 if has_symbols and (goes_on or entry & CHARSMAP_SYMBOL):
                     length, _ = longest_match(tables.symbols, data, position, end, MOST_SYMBOLS)
@@ -223,6 +269,26 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                     elif entry & CHARSMAP_MAPPED:
                         value = entry >> CHARSMAP_OFFSET
                         from_rule = True
+                    elif width > 1 and not is_front and position <= last_block:
+                        if written + ROOM > capacity:
+                            return -(2 * capacity + ROOM)
+                        byte0 = data[np.uint64(position)]
+                        byte1 = data[np.uint64(position + 1)]
+                        byte2 = data[np.uint64(position + 2)]
+                        byte3 = data[np.uint64(position + 3)]
+                        result[np.uint64(written)] = byte0
+                        result[np.uint64(written + 1)] = byte1
+                        result[np.uint64(written + 2)] = byte2
+                        result[np.uint64(written + 3)] = byte3
+                        if aligned:
+                            out.source_start[count] = source
+                        written += width
+                        position += width
+                        count += 1
+                        source += 1
+                        after_blank = False
+                        is_plain = False
+                        continue
             size = consumed
             if from_rule:
                 size = np.int64(0)
