@@ -33,65 +33,6 @@ _TAG_PIECES, _TAG_LENGTH_DELIMITED = 1, 2
 _REMEDY = "get the file again from where it came from"
 
 
-def looks_like(head: bytes) -> bool:
-    """Whether a file that begins with these bytes (64 or more, unless it is shorter) may be a SentencePiece model.
-
-    Parameters
-    ----------
-    head
-        The beginning of the file, which need not end with a whole field.
-
-    Notes
-    -----
-    The first field is nearly always a piece: a message whose own first field is its string, then a score (a
-    number of four bytes) or a type, then the next piece.
-    """
-    at, checked = 0, 0
-    while at + 2 < len(head) and checked < 8:
-        if head[at] not in (0x0A, 0x12, 0x1A):
-            return False
-        size, start = _varint(head, at + 1)
-        if size is None:
-            return False
-        end = start + size
-        if head[at] != 0x0A:  # the specs, of which a file without pieces consists
-            return checked > 0 or (0x08 <= head[start] if start < len(head) else False)
-        inner = start
-        has_string = False
-        while inner < min(end, len(head)):
-            tag = head[inner]
-            length, after = _varint(head, inner + 1)
-            if length is None:
-                return inner + 1 >= len(head) - 2
-            if tag == 0x0A and not has_string:
-                has_string = True
-                inner = after + length
-            elif tag == 0x15 and has_string:
-                inner += 5
-            elif tag == 0x18 and has_string:
-                inner = after
-            else:
-                return False
-        if min(end, inner) <= len(head) and (not has_string or inner != end):
-            return False
-        checked += 1
-        at = end
-    return checked > 0
-
-
-def _varint(data: bytes, at: int) -> tuple[int | None, int]:
-    """The number at `at` and where it ends; None if it is cut off or takes more than four bytes."""
-    value = 0
-    for shift in range(4):
-        if at >= len(data):
-            return None, at
-        value |= (data[at] & 0x7F) << (7 * shift)
-        at += 1
-        if data[at - 1] < 0x80:
-            return value, at
-    return None, at
-
-
 def read(data: bytes, where: str) -> TokenizerSpec:
     """Read a SentencePiece model.
 
