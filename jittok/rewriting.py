@@ -27,6 +27,8 @@ RewritingStep = (
     | spec.Strip
     | spec.StripAccents
     | spec.BertNormalizer
+    | spec.Nmt
+    | spec.Precompiled
     | spec.SentencePieceNormalizer
     | spec.ByteLevel
     | spec.Metaspace
@@ -252,11 +254,11 @@ def _run(
     operation: _Operation, text: AlignedText, alignment: bool, at_start: NDArray[np.bool_] | None
 ) -> AlignedText:
     """Run one operation on codepoints."""
-    from jittok.kernels import normalize as kernels
+    from jittok.kernels import charsmap, normalize
 
     n_segments = len(text.indptr) - 1
     n_codepoints = int(text.indptr[-1])
-    kernel: Any = getattr(kernels, operation.name)
+    kernel: Any = getattr(charsmap if operation.name == "apply_precompiled" else normalize, operation.name)
     capacity = n_codepoints + (n_codepoints >> 3) + 8 * n_segments + 64
     while True:
         out = _new_text(capacity, n_segments, alignment)
@@ -517,6 +519,14 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
             if len(steps) == 1:  # then it is not asked
                 return Rewriter(tuple(steps), (cleaner,), build.no_suspicion(), build.lowercase_tables())
             suspicion = _combine(suspicion, build.clean_up_suspicion(cleaner.tables[0]))
+        elif isinstance(step, spec.Nmt):
+            operations.append(_Operation("substitute", (build.nmt_tables(),)))
+            suspicion = _combine(suspicion, build.nmt_suspicion())
+        elif isinstance(step, spec.Precompiled):
+            from jittok.build.charsmap import precompiled_suspicion, precompiled_tables
+
+            operations.append(_Operation("apply_precompiled", (precompiled_tables(step.charsmap),)))
+            suspicion = _combine(suspicion, precompiled_suspicion(step.charsmap))
         elif isinstance(step, _StripNonspacing):
             operations.append(_Operation("substitute", (build.removal_tables("nonspacing_marks"),)))
         elif isinstance(step, spec.ByteLevel):
@@ -533,7 +543,7 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
         else:
             raise UnsupportedError(
                 f"the rewriting step {step!r} is not known; expected one of UnicodeForm, Lowercase, Replace, "
-                "Prepend, Strip, StripAccents, BertNormalizer, ByteLevel, Metaspace"
+                "Prepend, Strip, StripAccents, BertNormalizer, Nmt, Precompiled, SentencePieceNormalizer, ByteLevel, Metaspace"
             )
     return Rewriter(
         tuple(steps),

@@ -299,7 +299,8 @@ def build_double_array(keys: list[bytes], values: list[int]) -> NDArray[np.uint3
                 base = int(bases[np.argmax(fits)])
                 break
             start = len(used)
-            units, used, is_base = (np.concatenate([array, np.zeros_like(array[:_BLOCK])]) for array in (units, used, is_base))
+            units = np.append(units, np.zeros(_BLOCK, np.int64))
+            used, is_base = (np.append(array, np.zeros(_BLOCK, np.bool_)) for array in (used, is_base))
         is_base[base] = True
         used[base ^ wanted] = True
         while first_free < len(used) and used[first_free]:

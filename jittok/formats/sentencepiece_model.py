@@ -238,7 +238,7 @@ def _special_ids(trainer: Any, pieces: tuple[str, ...], types: bytes) -> dict[st
     ids = {}
     for name in ("unk", "bos", "eos", "pad"):
         # An empty string in the file counts as if it were not there.
-        default = getattr(trainer.DESCRIPTOR.fields_by_name[f"{name}_piece"], "default_value")
+        default = trainer.DESCRIPTOR.fields_by_name[f"{name}_piece"].default_value
         piece = getattr(trainer, f"{name}_piece") or default
         number = reserved.get(piece, others.get(piece, unknown))
         wanted = PieceType.UNKNOWN if name == "unk" else PieceType.CONTROL
