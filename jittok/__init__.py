@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jittok.encodings import Batch, Encoding
     from jittok.spec import AddedToken
     from jittok.streaming import DecodeStream
-    from jittok.tokenizer import Tokenizer, load, load_default
+    from jittok.tokenizer import Tokenizer, load, load_bytes, load_default
 
 __version__ = "0.1.0"
 
@@ -30,10 +30,21 @@ _HOME = {
     "Encoding": "jittok.encodings",
     "Tokenizer": "jittok.tokenizer",
     "load": "jittok.tokenizer",
+    "load_bytes": "jittok.tokenizer",
     "load_default": "jittok.tokenizer",
 }
 
-__all__ = ["AddedToken", "Batch", "DecodeStream", "Encoding", "Tokenizer", "errors", "load", "load_default"]
+__all__ = [
+    "AddedToken",
+    "Batch",
+    "DecodeStream",
+    "Encoding",
+    "Tokenizer",
+    "errors",
+    "load",
+    "load_bytes",
+    "load_default",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,15 +27,21 @@ RewritingStep = (
     | spec.Strip
     | spec.StripAccents
     | spec.BertNormalizer
+    | spec.Nmt
+    | spec.Precompiled
+    | spec.SentencePieceNormalizer
     | spec.ByteLevel
     | spec.Metaspace
 )
+
 
 @dataclass(frozen=True, slots=True)
 class _StripNonspacing:
     """The marks that BertNormalizer leaves out, a step of its own."""
 
 
+#: Kernels that work on UTF-8 instead of codepoints.
+_ON_BYTES = ("clean_up", "apply_charsmap")
 #: Zero bytes after rewritten text, so that kernels may load whole words at its end.
 PADDING = 64
 
@@ -73,7 +79,8 @@ class Rewritten:
 class _Operation:
     """One kernel with its tables: ``kernel(*tables, [at_start,] text, out, [scratch])``.
 
-    The kernel ``clean_up`` works on UTF-8 instead of codepoints, and leaves some texts to other `steps`.
+    The kernels ``clean_up`` and ``apply_charsmap`` work on UTF-8 instead of codepoints; the first of them leaves some
+    texts to other `steps`.
     """
 
     name: str
@@ -98,7 +105,7 @@ class _Segments:
 class Rewriter:
     """A chain of rewriting steps; immutable. Made by :func:`build_rewriter`."""
 
-    __slots__ = ("_forms", "_keeps_ascii", "_operations", "_suspicion", "steps")
+    __slots__ = ("_forms", "_keeps_ascii", "_operations", "_suspicion", "compact", "steps")
 
     steps: tuple[RewritingStep | _StripNonspacing, ...]
 
@@ -108,8 +115,10 @@ class Rewriter:
         operations: tuple[_Operation, ...],
         suspicion: SuspicionTables,
         forms: SubstitutionTables,
+        compact: bool = False,
     ):
         self.steps = steps
+        self.compact = compact
         self._operations = operations
         self._suspicion = suspicion
         self._forms = forms
@@ -120,7 +129,7 @@ class Rewriter:
         self._keeps_ascii = not suspicion.numbers[unless].any() and bool((prefixes < 0).all())
 
     def __reduce__(self) -> tuple[Callable[..., Rewriter], tuple[Any, ...]]:
-        return build_rewriter, (self.steps,)
+        return _rebuilt, (self.steps, self.compact)
 
     def __bool__(self) -> bool:
         """False where no step does anything."""
@@ -129,7 +138,7 @@ class Rewriter:
     @property
     def always(self) -> bool:
         """Whether to run it on every text: to clean up takes hardly longer than to see that there is nothing to do."""
-        return len(self._operations) == 1 and self._operations[0].name == "clean_up"
+        return len(self._operations) == 1 and self._operations[0].name in _ON_BYTES
 
     def changes(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
@@ -193,13 +202,16 @@ class Rewriter:
         text: AlignedText | None = None
         while operations:
             operation = operations.pop()
-            if operation.name != "clean_up":
+            if operation.name not in _ON_BYTES:
                 if text is None:
                     text = _decoded(segments, alignment)
                 text = _run(operation, text, alignment, at_start)
                 continue
             if text is not None:
                 segments, text = _encoded(text), None
+            if operation.name == "apply_charsmap":
+                segments = _charsmap_applied(operation, segments, alignment)
+                continue
             done = _cleaned_up(operation, segments, alignment, may_stay and not operations)
             if done is None:
                 operations += reversed(build_rewriter(operation.steps)._operations)
@@ -224,7 +236,7 @@ class Rewriter:
     def apply_strings(self, texts: Sequence[str]) -> list[str]:
         """Rewrite strings: for the contents of added tokens, and to look at.
 
-        Lone surrogates are kept as they are.
+        Lone surrogates are kept as they are, but by SentencePiece's normalizer: that makes U+FFFD of each byte.
         """
         encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
         data = np.frombuffer(b"".join(encoded) + bytes(PADDING), dtype=np.uint8)
@@ -233,18 +245,24 @@ class Rewriter:
         done = self.apply(data, bounds[:-1].copy(), bounds[1:].copy(), alignment=False)
         content = done.data.tobytes()
         ranges = zip(done.starts.tolist(), done.ends.tolist(), strict=True)
-        return [content[start:end].decode("utf-8", "surrogatepass") for start, end in ranges]
+        rewritten = [content[start:end].decode("utf-8", "surrogatepass") for start, end in ranges]
+        return [text.replace(" ", "\u2581") for text in rewritten] if self.compact else rewritten
+
+
+def _rebuilt(steps: tuple[RewritingStep | _StripNonspacing, ...], compact: bool) -> Rewriter:
+    """For unpickling."""
+    return build_rewriter(steps, compact=compact)
 
 
 def _run(
     operation: _Operation, text: AlignedText, alignment: bool, at_start: NDArray[np.bool_] | None
 ) -> AlignedText:
     """Run one operation on codepoints."""
-    from jittok.kernels import normalize as kernels
+    from jittok.kernels import charsmap, normalize
 
     n_segments = len(text.indptr) - 1
     n_codepoints = int(text.indptr[-1])
-    kernel: Any = getattr(kernels, operation.name)
+    kernel: Any = getattr(charsmap if operation.name == "apply_precompiled" else normalize, operation.name)
     capacity = n_codepoints + (n_codepoints >> 3) + 8 * n_segments + 64
     while True:
         out = _new_text(capacity, n_segments, alignment)
@@ -345,6 +363,40 @@ def _cleaned_up(operation: _Operation, segments: _Segments, alignment: bool, may
     )
 
 
+def _charsmap_applied(operation: _Operation, segments: _Segments, alignment: bool) -> _Segments:
+    """Run SentencePiece's normalization."""
+    from jittok.kernels.charsmap import ROOM, apply_charsmap
+    from jittok.kernels.normalize import CleanText
+
+    n_segments = len(segments.starts)
+    room = 2 * int((segments.ends - segments.starts).sum()) + 8 * n_segments + 4 * ROOM + PADDING
+    while True:
+        out = CleanText(
+            data=np.empty(room, dtype=np.uint8),
+            starts=np.empty(n_segments, dtype=np.int64),
+            ends=np.empty(n_segments, dtype=np.int64),
+            indptr=np.empty(n_segments + 1, dtype=np.int64),
+            source_start=np.empty(room if alignment else 0, dtype=np.int32),
+            source_end=np.empty(room if alignment else 0, dtype=np.int32),
+            state=np.zeros(1, dtype=np.int64),
+        )
+        arguments = read_only(segments.data), read_only(segments.starts), read_only(segments.ends)
+        size = int(apply_charsmap(operation.tables[0], *arguments, out))
+        if size >= 0:
+            break
+        room = -size
+    out.data[size : size + PADDING] = 0
+    n_codepoints = int(out.indptr[-1])
+    return _Segments(
+        out.data[: size + PADDING],
+        out.starts,
+        out.ends,
+        out.indptr,
+        out.source_start[:n_codepoints],
+        out.source_end[:n_codepoints],
+    )
+
+
 def _new_text(capacity: int, n_segments: int, alignment: bool) -> AlignedText:
     """Arrays for text of at most `capacity` codepoints; never of length 0, which means no alignment."""
     from jittok.kernels.normalize import AlignedText
@@ -372,7 +424,7 @@ def _clean_up_operation(step: spec.BertNormalizer) -> _Operation:
     return _Operation("clean_up", (cleaner,), steps=(*apart, spec.Lowercase()) if lowers else apart)
 
 
-def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing]) -> Rewriter:
+def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact: bool = False) -> Rewriter:
     """Build the rewriter of a chain of steps.
 
     Parameters
@@ -380,6 +432,9 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing]) -> Rewrite
     steps
         Normalizers; also ByteLevel, of which only `add_prefix_space` rewrites, and Metaspace, which replaces
         blanks and puts one in front of texts that do not begin with one.
+    compact
+        For SentencePiece's normalizer, if that escapes white space: write U+0020 for every U+2581, and no other
+        U+0020. :meth:`Rewriter.apply_strings` gives U+2581 all the same.
 
     Returns
     -------
@@ -423,6 +478,13 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing]) -> Rewrite
             numbers[tables.SUSPICION_ALWAYS] = 1
 
     for step in steps:
+        if isinstance(step, spec.SentencePieceNormalizer):
+            if len(steps) > 1:
+                raise UnsupportedError("SentencePiece's normalizer cannot be combined with other steps")
+            from jittok.build.charsmap import charsmap_tables
+
+            operation = _Operation("apply_charsmap", (charsmap_tables(step, compact),))
+            return Rewriter(tuple(steps), (operation,), build.no_suspicion(), build.lowercase_tables(), compact)
         if isinstance(step, spec.UnicodeForm):
             operations.append(_Operation("substitute", (build.unicode_form_tables(step.form),)))
             new = build.unicode_form_suspicion(step.form)
@@ -461,6 +523,14 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing]) -> Rewrite
             if len(steps) == 1:  # then it is not asked
                 return Rewriter(tuple(steps), (cleaner,), build.no_suspicion(), build.lowercase_tables())
             suspicion = _combine(suspicion, build.clean_up_suspicion(cleaner.tables[0]))
+        elif isinstance(step, spec.Nmt):
+            operations.append(_Operation("substitute", (build.nmt_tables(),)))
+            suspicion = _combine(suspicion, build.nmt_suspicion())
+        elif isinstance(step, spec.Precompiled):
+            from jittok.build.charsmap import precompiled_suspicion, precompiled_tables
+
+            operations.append(_Operation("apply_precompiled", (precompiled_tables(step.charsmap),)))
+            suspicion = _combine(suspicion, precompiled_suspicion(step.charsmap))
         elif isinstance(step, _StripNonspacing):
             operations.append(_Operation("substitute", (build.removal_tables("nonspacing_marks"),)))
         elif isinstance(step, spec.ByteLevel):
@@ -477,7 +547,7 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing]) -> Rewrite
         else:
             raise UnsupportedError(
                 f"the rewriting step {step!r} is not known; expected one of UnicodeForm, Lowercase, Replace, "
-                "Prepend, Strip, StripAccents, BertNormalizer, ByteLevel, Metaspace"
+                "Prepend, Strip, StripAccents, BertNormalizer, Nmt, Precompiled, SentencePieceNormalizer, ByteLevel, Metaspace"
             )
     return Rewriter(
         tuple(steps),

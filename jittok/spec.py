@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Literal
 
 SplitBehavior = Literal["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
@@ -98,7 +99,68 @@ class BertNormalizer:
         return self.lowercase if self.strip_accents is None else self.strip_accents
 
 
-Normalizer = UnicodeForm | Lowercase | Replace | Prepend | Strip | StripAccents | BertNormalizer
+@dataclass(frozen=True, slots=True)
+class Nmt:
+    """The clean-up of NMT: some control characters left out, some white space and marks made blanks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Precompiled:
+    """A charsmap as tokenizers applies it: to each grapheme cluster shorter than six bytes, else to each codepoint.
+
+    Attributes
+    ----------
+    charsmap
+        A double array and the strings that its values point into; see :mod:`jittok.build.charsmap`.
+    """
+
+    charsmap: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePieceNormalizer:
+    """What SentencePiece does with text before its model sees it.
+
+    The longest rule of the charsmap that matches is applied at each place, and bytes that are not UTF-8 become
+    U+FFFD, one each. User-defined symbols go before rules and stay as they are written.
+
+    Attributes
+    ----------
+    charsmap
+        The rules: a double array and the strings that its values point into; see :mod:`jittok.build.charsmap`.
+        Empty: no rules.
+    add_dummy_prefix
+        Put a blank before what is not empty, or behind it with `treat_whitespace_as_suffix`.
+    remove_extra_whitespaces
+        Leave out blanks at the ends, and all but one of each run.
+    escape_whitespaces
+        Make blanks U+2581.
+    treat_whitespace_as_suffix
+        See `add_dummy_prefix`.
+    symbols
+        The user-defined symbols.
+    """
+
+    charsmap: bytes = b""
+    add_dummy_prefix: bool = True
+    remove_extra_whitespaces: bool = True
+    escape_whitespaces: bool = True
+    treat_whitespace_as_suffix: bool = False
+    symbols: tuple[str, ...] = ()
+
+
+Normalizer = (
+    UnicodeForm
+    | Lowercase
+    | Replace
+    | Prepend
+    | Strip
+    | StripAccents
+    | BertNormalizer
+    | Nmt
+    | Precompiled
+    | SentencePieceNormalizer
+)
 
 
 # ------------------------------------------------------------------------------------------- pre-tokenizers
@@ -233,7 +295,125 @@ class WordPieceModel:
     max_input_chars_per_word: int = 100
 
 
-Model = BPEModel | RankModel | WordPieceModel
+@dataclass(frozen=True, slots=True)
+class UnigramModel:
+    """A unigram language model, as a tokenizer.json states it.
+
+    Attributes
+    ----------
+    pieces
+        Token strings; the position is the id. The same string may come twice.
+    scores
+        The score of each, a float64 read by the reference's own rule, which is not the nearest one to the decimal
+        number (see :func:`jittok.formats.tokenizer_json.read_score`).
+    unk_id
+        The piece that stands for what no other does; None: text that needs it is an error.
+    byte_fallback
+        Unknown text becomes tokens such as <0x0A>, if all that it needs are there.
+    """
+
+    pieces: tuple[str, ...]
+    scores: tuple[float, ...]
+    unk_id: int | None = None
+    byte_fallback: bool = False
+
+    @property
+    def vocab(self) -> dict[str, int]:
+        """Token strings to ids; of a string that comes twice, the later id."""
+        return {piece: token_id for token_id, piece in enumerate(self.pieces)}
+
+
+class PieceType(IntEnum):
+    """What a piece of a SentencePiece model is for; the numbers are those of the file."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePieceMessages:
+    """Parts of a SentencePiece file as they are written there, so that a copy has the same bytes.
+
+    Attributes
+    ----------
+    trainer_spec, normalizer_spec, self_test_data, denormalizer_spec
+        Serialized messages; None where the file has none.
+    presence
+        For each piece, one byte: 1 if it has a score, plus 2 if it has a type. Empty: all have scores, and those that
+        are not normal have types, as the trainer writes them.
+    others
+        Fields that are not known, serialized.
+    """
+
+    trainer_spec: bytes | None = None
+    normalizer_spec: bytes | None = None
+    self_test_data: bytes | None = None
+    denormalizer_spec: bytes | None = None
+    presence: bytes = b""
+    others: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePieceModel:
+    """The pieces of a SentencePiece file, and what it says about using them.
+
+    Attributes
+    ----------
+    kind
+        The algorithm.
+    pieces
+        Token strings; the position is the id. Within the types normal, user-defined and unused all differ, and
+        within the others; only for "bpe" all of them do. A NUL alone is an unused piece.
+    scores
+        The score of each piece: float32 values. Finite for "unigram".
+    types
+        The :class:`PieceType` of each piece, one byte each.
+    byte_fallback
+        Unknown characters become byte pieces, of which there are all 256.
+    treat_whitespace_as_suffix
+        U+2581 ends words instead of beginning them.
+    unk_id, bos_id, eos_id, pad_id
+        -1 where there is none. `unk_id` may only be -1 with `byte_fallback`.
+    unk_surface
+        What the unknown piece becomes in decoded text.
+    messages
+        What is needed to write the file again.
+    """
+
+    kind: Literal["unigram", "bpe", "char", "word"]
+    pieces: tuple[str, ...]
+    scores: tuple[float, ...]
+    types: bytes
+    byte_fallback: bool = False
+    treat_whitespace_as_suffix: bool = False
+    unk_id: int = -1
+    bos_id: int = -1
+    eos_id: int = -1
+    pad_id: int = -1
+    unk_surface: str = " \u2047 "
+    messages: SentencePieceMessages = field(default_factory=SentencePieceMessages)
+
+    def of_type(self, *types: PieceType) -> list[int]:
+        """The ids of all pieces of some types, rising."""
+        wanted = bytes(types)
+        return [token_id for token_id, kind in enumerate(self.types) if kind in wanted]
+
+    @property
+    def vocab(self) -> dict[str, int]:
+        """Token strings to ids; control, unknown and byte pieces before others of the same string."""
+        reserved = bytes((PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
+        result: dict[str, int] = {}
+        for token_id, piece in enumerate(self.pieces):
+            if piece not in result or self.types[token_id] in reserved:
+                result[piece] = token_id
+        return result
+
+
+Model = BPEModel | RankModel | WordPieceModel | UnigramModel | SentencePieceModel
 
 
 # ------------------------------------------------------------------------------------------ post-processors
@@ -334,6 +514,31 @@ class DecodeWordPiece:
     cleanup: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class DecodeSentencePiece:
+    """Pieces to text as SentencePiece does it: always the only decoder, and only for its own models.
+
+    Control pieces leave nothing, byte pieces become characters (U+FFFD for each byte that is in none), U+2581 becomes
+    a blank.
+
+    Attributes
+    ----------
+    drop_first
+        Leave out U+2581 where it is the first thing of a text: because a dummy prefix was added, or extra blanks removed.
+    drop_leading
+        Leave it out as long as nothing else came: because extra blanks were removed.
+    unk_surface
+        What the unknown piece becomes.
+    denormalizer
+        What the text goes through in the end; None: nothing.
+    """
+
+    drop_first: bool = True
+    drop_leading: bool = True
+    unk_surface: str = " \u2047 "
+    denormalizer: SentencePieceNormalizer | None = None
+
+
 Decoder = (
     DecodeByteLevel
     | DecodeFuse
@@ -343,6 +548,7 @@ Decoder = (
     | DecodeMetaspace
     | DecodeBPE
     | DecodeWordPiece
+    | DecodeSentencePiece
 )
 
 
@@ -364,7 +570,7 @@ class TokenizerSpec:
         Without decoders, tokens are joined with a blank between them, as the reference does, unless the
         model is a :class:`RankModel`.
     reference
-        The library whose ids are right: "tokenizers" or "tiktoken". It decides defaults.
+        The library whose ids are right: "tokenizers", "tiktoken" or "sentencepiece". It decides defaults.
     default_special
         What a special token written in the text becomes unless a call says otherwise.
     source_format
@@ -381,7 +587,7 @@ class TokenizerSpec:
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
     decoders: tuple[Decoder, ...] = ()
-    reference: Literal["tokenizers", "tiktoken"] = "tokenizers"
+    reference: Literal["tokenizers", "tiktoken", "sentencepiece"] = "tokenizers"
     default_special: Literal["parse", "text", "raise"] = "parse"
     source_format: str = "tokenizer.json"
     stored_truncation: Mapping[str, Any] | None = None

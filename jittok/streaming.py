@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .decoding import strip
+from .piece_decoding import PieceDecoder
 from .spec import DecodeBPE, DecodeByteFallback, DecodeByteLevel, DecodeFuse, DecodeStrip
 from .tables import SPECIAL
 from .vocabulary import token_number, unknown_id
@@ -53,7 +54,9 @@ class DecodeStream:
         self._strips = [step for step in steps[fuse:] if isinstance(step, DecodeStrip)]
         at_end = [step for step in self._strips if step.stop > 0]
         self._push: Callable[[int], str]
-        if self._decoder.is_bytes:
+        if isinstance(self._decoder, PieceDecoder):
+            self._push = self._push_any if self._decoder.step.denormalizer is not None else self._push_piece
+        elif self._decoder.is_bytes:
             self._push = self._push_bytes
         elif (self._decoder.is_token_wise or self._is_bpe) and len(at_end) < 2:
             self._push = self._push_text
@@ -66,7 +69,7 @@ class DecodeStream:
         self._may_change = any(
             not isinstance(step, DecodeFuse) and not (isinstance(step, DecodeStrip) and step.stop == 0)
             for step in steps[first + 1 :]
-        )
+        ) or isinstance(self._decoder, PieceDecoder)
         self._start_again()
 
     def _start_again(self) -> None:
@@ -118,6 +121,8 @@ class DecodeStream:
         """
         if self._push == self._push_bytes:
             text = self._pending.decode("utf-8", "replace")
+        elif self._push == self._push_piece:
+            text = "\ufffd" * len(self._pending)
         elif self._push == self._push_any:
             text = self._decoder.decode(self._ids)[self._given :]
         else:
@@ -158,6 +163,21 @@ class DecodeStream:
             text += piece
         self._is_first = False
         return self._after_fuse(text)
+
+    def _push_piece(self, token_id: int) -> str:
+        """Pieces of a SentencePiece model: text, or single raw bytes, each of which may turn out to be broken."""
+        decoder = self._decoder
+        assert isinstance(decoder, PieceDecoder)
+        piece = decoder.vocabulary.string_of(token_id).decode("utf-8", "replace")
+        part, self._is_first = decoder.contribution(piece, token_id, self._is_first)
+        if isinstance(part, bytes):
+            self._pending += part
+            text, length = utf_8_decode(self._pending, "surrogateescape", False)
+            self._pending = self._pending[length:]
+            return "".join("\ufffd" if "\udc80" <= char <= "\udcff" else char for char in text)
+        text = "\ufffd" * len(self._pending) + part
+        self._pending = b""
+        return text
 
     def _push_any(self, token_id: int) -> str:
         """Decode everything again: for chains of decoders that no real file has."""

@@ -342,3 +342,40 @@ class VocabularyTables(NamedTuple):
     flags: NDArray[np.uint8]  # [size], see PRESENT, ADDED, ...
     hashes: NDArray[np.uint32]  # [n tokens], CRC-32 of the strings, rising
     hash_ids: NDArray[np.int32]  # [n tokens], the id of each hash
+
+
+class CharsmapTables(NamedTuple):
+    """Normalization rules of SentencePiece, and user-defined symbols, which go before them.
+
+    An *entry* of a codepoint has CHARSMAP_* flags, and from bit CHARSMAP_OFFSET on where in ``strings`` that begins
+    which the codepoint alone becomes. Both double arrays are in the form of Darts-clone: a unit has a label in its
+    lowest 8 bits and bit 31, bit 8 if a value follows, and from bit 10 on an offset, which is to be multiplied by 256
+    if bit 9 is set. The child of unit `i` for byte `b` is ``i ^ offset ^ b`` if its label is `b`; the value is in unit
+    ``i ^ offset``. All offsets have been checked to stay inside, and keys to be whole codepoints.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    entry: NDArray[np.uint32]  # [128 * n_pages]
+    strings: NDArray[np.uint8]  # UTF-8, each ends with a NUL byte
+    rules: NDArray[np.uint32]  # double array: values are places in ``strings``
+    symbols: NDArray[np.uint32]  # double array
+    stops: NDArray[np.int64]  # [n, 2] first byte and number: ranges that hold every byte that is not just copied
+    numbers: NDArray[np.int64]  # see CHARSMAP_* below
+
+
+#: Flags of ``CharsmapTables.entry``.
+CHARSMAP_MAPPED = 1  # there is a rule for this codepoint alone
+CHARSMAP_SYMBOL = 2  # this codepoint alone is a symbol
+CHARSMAP_LONGER = 4  # a longer rule or symbol begins with it
+CHARSMAP_CONTINUES = 8  # is second in some rule or symbol
+CHARSMAP_OFFSET = 4  # where the offset begins
+
+#: Positions in ``CharsmapTables.numbers``.
+CHARSMAP_PREFIX = 0  # 1: a blank before each text that is not empty
+CHARSMAP_SUFFIX = 1  # 1: a blank behind it
+CHARSMAP_REMOVES = 2  # 1: extra blanks are left out
+CHARSMAP_BLANK = 3  # bytes of what stands for a blank: 1 (U+0020) or 3 (U+2581)
+CHARSMAP_COMPACT = 4  # 1: U+2581 becomes U+0020 too
+CHARSMAP_HAS_SYMBOLS = 5
+CHARSMAP_NEWLINE = 6  # 1: U+000A becomes a blank whatever follows
+CHARSMAP_NUMBERS = 7

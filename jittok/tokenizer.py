@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ._strings import strings_of
 from .build.plan import Plan, build_plan
-from .decoding import Decoder
 from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
+from .piece_decoding import PieceDecoder, make_decoder
 from .post_processing import PostProcessor, check_truncation, merged_words
 from .spec import AddedToken, BPEModel, TokenizerSpec
 from .streaming import DecodeStream
@@ -42,7 +42,14 @@ _NOT_FINGERPRINTED = frozenset(
 )
 
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
-_SUFFIXES = {".json": "tokenizer.json", ".tiktoken": "tiktoken", ".txt": "vocab.txt", ".jittok": "jittok"}
+_SUFFIXES = {
+    ".json": "tokenizer.json",
+    ".model": "sentencepiece",
+    ".spm": "sentencepiece",
+    ".tiktoken": "tiktoken",
+    ".txt": "vocab.txt",
+    ".jittok": "jittok",
+}
 
 
 class Tokenizer:
@@ -81,7 +88,7 @@ class Tokenizer:
         tables = build_vocabulary(spec) if vocabulary is None else vocabulary
         self._engine = Engine(self.plan)
         self._vocabulary = Vocabulary(tables, spec.added_tokens, self._normalized_content)
-        self.decoder = Decoder(spec, self._vocabulary)
+        self.decoder = make_decoder(spec, self._vocabulary)
         self._post_processor = PostProcessor(spec, self._vocabulary)
 
     # ----------------------------------------------------------------------------------------------- encoding
@@ -375,6 +382,25 @@ class Tokenizer:
         """
         return self.decoder.decode_batch(batch, skip_special_tokens)
 
+    def decode_tokens(self, tokens: Iterable[str]) -> str:
+        """Return the text of token strings, which only SentencePiece models define.
+
+        Parameters
+        ----------
+        tokens
+            Pieces; a string that is none of the model's stands for itself.
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a SentencePiece model.
+        ArgumentTypeError
+            Something is no str.
+        """
+        if not isinstance(self.decoder, PieceDecoder):
+            raise UnsupportedError("only tokenizers from SentencePiece models decode token strings; decode ids")
+        return self.decoder.decode_tokens(tokens)
+
     def decode_stream(self, skip_special_tokens: bool = False) -> DecodeStream:
         """Return a decoder for ids that arrive one at a time.
 
@@ -512,8 +538,8 @@ class Tokenizer:
         path
             A file name. An existing file is replaced once the new one is complete.
         format
-            "tokenizer.json", "tiktoken", "vocab.txt" (which holds a WordPiece vocabulary and nothing else) or
-            "jittok"; None: by suffix (.json, .tiktoken, .txt, .jittok).
+            "tokenizer.json", "sentencepiece", "tiktoken", "vocab.txt" (which holds a WordPiece vocabulary and
+            nothing else) or "jittok"; None: by suffix (.json, .model or .spm, .tiktoken, .txt, .jittok).
 
         Raises
         ------
@@ -531,7 +557,7 @@ class Tokenizer:
         if chosen is None or chosen not in _SUFFIXES.values():
             raise ArgumentError(
                 f"cannot tell a format from {file.name!r} and format={format!r}; "
-                f"pass format= one of {', '.join(_SUFFIXES.values())}"
+                f"pass format= one of {', '.join(dict.fromkeys(_SUFFIXES.values()))}"
             )
         _write_file(file, self._as_file(chosen))
 
@@ -540,6 +566,10 @@ class Tokenizer:
             from .formats import tokenizer_json
 
             return tokenizer_json.write(self.spec)
+        if format == "sentencepiece":
+            from .formats import sentencepiece_model
+
+            return sentencepiece_model.write(self.spec)
         if format == "tiktoken":
             from .formats import tiktoken_file
 
@@ -721,10 +751,10 @@ def load(
     Parameters
     ----------
     path
-        tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a .tiktoken
-        rank file, or a jittok file.
+        tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a SentencePiece
+        model, a .tiktoken rank file, or a jittok file.
     format
-        Its name, to skip detection: "tokenizer.json", "merges", "vocab.txt", "tiktoken" or "jittok".
+        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken" or "jittok".
     pattern, special_tokens
         Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
         special tokens with their ids.
@@ -751,6 +781,36 @@ def load(
     except (FormatError, RegexError, UnsupportedError) as error:
         # Found when the tables are built, where the file's name is not known.
         raise type(error)(f"{file}: {error}") from error
+
+
+def load_bytes(
+    data: bytes,
+    *,
+    format: str | None = None,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+) -> Tokenizer:
+    """Load a tokenizer from the content of a file: a tokenizer.json, a SentencePiece model or a rank file.
+
+    Parameters
+    ----------
+    data
+        The whole content.
+    format, pattern, special_tokens
+        As in :func:`load`.
+
+    Returns
+    -------
+    Tokenizer
+
+    Raises
+    ------
+    FormatError, UnknownFormatError, UnsupportedError, RegexError
+        The content cannot be read; the message names the field and what was expected.
+    """
+    from .formats.detect import read_spec_bytes
+
+    return Tokenizer(read_spec_bytes(data, format=format, pattern=pattern, special_tokens=special_tokens))
 
 
 def load_default() -> Tokenizer:

@@ -16,7 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentTypeError, FormatError, TokenIdError
-from .spec import AddedToken, BPEModel, ByteLevel, DecodeByteLevel, RankModel, TokenizerSpec, WordPieceModel
+from .spec import (
+    AddedToken,
+    BPEModel,
+    ByteLevel,
+    DecodeByteLevel,
+    PieceType,
+    RankModel,
+    SentencePieceModel,
+    TokenizerSpec,
+    UnigramModel,
+    WordPieceModel,
+)
 from .tables import ADDED, NORMALIZED, PRESENT, SPECIAL, STRIPS, VocabularyTables
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
@@ -77,11 +88,13 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     model are its own UTF-8, even where all its characters are letters of the byte alphabet.
     """
     model = spec.model
-    by_token: Mapping[str, int] | Mapping[bytes, int] = (
-        model.ranks if isinstance(model, RankModel) else model.vocab
-    )
-    ids = np.fromiter(by_token.values(), dtype=np.int64, count=len(by_token))
+    by_token: Iterable[Any]
     added = {token.id: token for token in spec.added_tokens}
+    if isinstance(model, UnigramModel | SentencePieceModel):
+        by_token, ids = model.pieces, np.arange(len(model.pieces))
+    else:
+        mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
+        by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
     # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
     may_share = isinstance(model, WordPieceModel) or (
         isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
@@ -94,6 +107,8 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
         by_id[number] = key
     flags = np.zeros(size, dtype=np.uint8)
     flags[ids] = PRESENT
+    if isinstance(model, SentencePieceModel):
+        flags[model.of_type(PieceType.CONTROL, PieceType.UNKNOWN)] |= SPECIAL
     of_model = flags.astype(bool)
     for number, added_token in added.items():
         content: Any = added_token.content.encode() if isinstance(model, RankModel) else added_token.content
@@ -109,7 +124,12 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
     present = np.flatnonzero(flags)
-    present = present[np.argsort((flags[present] & ADDED) == 0, kind="stable")]
+    order = (flags[present] & ADDED) == 0
+    if isinstance(model, UnigramModel | SentencePieceModel):
+        # Here the model itself may have a string twice, and says which one is found.
+        found = model.vocab
+        order = order * 2 + np.array([found.get(by_id[number]) != number for number in present.tolist()])
+    present = present[np.argsort(order, kind="stable")]
     hashes = np.fromiter(map(crc32, map(encoded.__getitem__, present.tolist())), np.uint32, len(present))
     order = np.argsort(hashes, kind="stable")
     tables = VocabularyTables(

@@ -30,7 +30,7 @@ LAYERS = [
     ["jittok.rewriting"],
     ["jittok.build.plan"],
     ["jittok.encodings"],
-    ["jittok.decoding", "jittok.streaming", "jittok.post_processing"],
+    ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],
     ["jittok.engine"],
     ["jittok.formats"],
     ["jittok.interop"],

@@ -106,6 +106,27 @@ def removal_tables(kind: str) -> SubstitutionTables:
     return _substitution_tables(keys, np.zeros(len(keys) + 1, np.int32), np.zeros(0, np.int32))
 
 
+#: What the clean-up of NMT makes blanks of, as tokenizers has it, and what it leaves out.
+_NMT_TO_BLANK = (9, 10, 12, 13, 0x1680, *range(0x200B, 0x2010), 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD)
+_NMT_REMOVED = (*range(1, 9), 11, *range(14, 0x20), 0x7F, 0x8F, 0x9F)
+
+
+@cache
+def nmt_tables() -> SubstitutionTables:
+    """Tables of the clean-up of NMT."""
+    keys = np.array(sorted(_NMT_TO_BLANK + _NMT_REMOVED), np.int32)
+    is_blank = np.isin(keys, _NMT_TO_BLANK)
+    indptr = np.concatenate(([0], np.cumsum(is_blank))).astype(np.int32)
+    return _substitution_tables(keys, indptr, np.full(int(indptr[-1]), 0x20, np.int32))
+
+
+def nmt_suspicion() -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for the clean-up of NMT."""
+    suspicion = np.zeros(_N_CODEPOINTS, np.uint8)
+    suspicion[list(_NMT_TO_BLANK + _NMT_REMOVED)] = tables.SUSPICION_CHANGES
+    return suspicion
+
+
 def removal_suspicion() -> NDArray[np.uint8]:
     """SUSPICION_* of each codepoint, uint8[0x110000], for StripAccents."""
     return bert.membership(bert.marks()) * np.uint8(tables.SUSPICION_CHANGES)

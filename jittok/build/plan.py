@@ -18,8 +18,10 @@ from jittok.spec import (
     PreTokenizer,
     Punctuation,
     RankModel,
+    SentencePieceModel,
     Split,
     TokenizerSpec,
+    UnigramModel,
     Whitespace,
     WhitespaceSplit,
     WordPieceModel,
@@ -144,6 +146,8 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | Word
             space=blanks if skips_blanks and blanks is not None else EMPTY,
             skip_space=skips_blanks,
         )
+    if isinstance(spec.model, UnigramModel | SentencePieceModel):
+        raise UnsupportedError(f"models of the kind {type(spec.model).__name__} cannot encode yet")
     from jittok.build.merge_tables import build_merge_tables
 
     # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -45,7 +45,7 @@ def paused_collection() -> Iterator[None]:
         gc.enable()
 
 
-def parse_json(data: bytes, where: str) -> Node:
+def parse_json(data: bytes, where: str, *, parse_float: Callable[[str], float] | None = None) -> Node:
     """Parse JSON as strictly as the reference does: UTF-8, no NaN, no lone surrogates, no byte-order mark.
 
     Parameters
@@ -54,6 +54,8 @@ def parse_json(data: bytes, where: str) -> Node:
         The whole file.
     where
         Name of the file, for messages.
+    parse_float
+        Reads numbers that are not whole; None: the nearest float.
 
     Returns
     -------
@@ -73,7 +75,7 @@ def parse_json(data: bytes, where: str) -> Node:
         raise FormatError(f"{where}: {name} is not JSON; expected a number or null")
 
     try:
-        value = json.loads(text, parse_constant=refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant, parse_float=parse_float)
     except json.JSONDecodeError as error:
         near = text[error.pos : error.pos + 20]
         cut = not near.strip() or error.msg.startswith("Unterminated")

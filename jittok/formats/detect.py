@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Every format by name. Those in `_LATER` are recognised, but not read yet.
 FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
-_LATER = ("sentencepiece", "tekken", "gguf")
+_LATER = ("tekken", "gguf")
 
 _HEAD_BYTES = 1 << 16
 _MAX_HEADER_BYTES = 1 << 24
@@ -32,7 +32,7 @@ _JITTOK_MARK = re.compile(rb'"format"\s*:\s*"jittok"')
 _SAFETENSORS_START = re.compile(rb'\{\s*"')
 
 #: What to look for in a directory, in this order; the first that is there is read.
-_IN_DIRECTORY = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "vocab.txt", "*.gguf", "*.jittok")
+_IN_DIRECTORY = ("tokenizer.json", "tekken.json", "*.model", "*.spm", "*.tiktoken", "vocab.txt", "*.gguf", "*.jittok")
 
 
 def detect_format(path: str | os.PathLike[str]) -> str:
@@ -129,18 +129,76 @@ def read_spec(
         raise UnsupportedError(f"{file}: files of the format {found} are not supported yet")
     if found == "jittok":
         raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
-    from jittok.formats import merges_txt, tiktoken_file, tokenizer_json, vocab_txt
+    from jittok.formats import merges_txt, vocab_txt
 
     if found == "merges":
         return merges_txt.read(file.parent, file.name, _partner(file.name))
     if found == "vocab.txt":
         return vocab_txt.read(file)
-    data = merges_txt.read_file(file)
+    return _read_data(merges_txt.read_file(file), str(file), found, pattern, special_tokens)
+
+
+def read_spec_bytes(
+    data: bytes,
+    *,
+    format: str | None = None,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    where: str = "the data given",
+) -> TokenizerSpec:
+    """Read a tokenizer from the content of one file: tokenizer.json, sentencepiece or tiktoken.
+
+    Parameters
+    ----------
+    data
+        The whole content.
+    format, pattern, special_tokens
+        As in :func:`read_spec`.
+    where
+        What to call it in messages.
+
+    Raises
+    ------
+    FormatError, UnknownFormatError, UnsupportedError, ArgumentError
+        As :func:`read_spec`.
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ArgumentTypeError(f"data: expected bytes, got {type(data).__name__}")
+    if format is not None and format not in FORMATS:
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+    content = bytes(data)
+    found = format
+    if found is None:
+        head = content[:_HEAD_BYTES]
+        if not head:
+            raise FormatError(f"{where}: the file is empty")
+        if looks_like(head):
+            found = "sentencepiece"
+        elif head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
+            found = "tokenizer.json"
+        else:
+            found = _detect_lines(head, complete=len(content) <= len(head)) or "unknown"
+    if found not in ("tokenizer.json", "sentencepiece", "tiktoken"):
+        raise UnsupportedError(
+            f"{where}: content of the format {found} cannot be read from memory; expected tokenizer.json, "
+            "sentencepiece or tiktoken, or write it to a file"
+        )
+    return _read_data(content, where, found, pattern, special_tokens)
+
+
+def _read_data(
+    data: bytes, where: str, format: str, pattern: str | None, special_tokens: Mapping[str, int] | None
+) -> TokenizerSpec:
+    """Read the content of a file of a known format."""
+    from jittok.formats import sentencepiece_model, tiktoken_file, tokenizer_json
+
     if not data:
-        raise FormatError(f"{file}: the file is empty")
-    if found == "tiktoken":
-        return tiktoken_file.read(data, str(file), pattern=pattern, special_tokens=special_tokens)
-    return tokenizer_json.read(data, str(file))
+        raise FormatError(f"{where}: the file is empty")
+    if format == "tiktoken":
+        return tiktoken_file.read(data, where, pattern=pattern, special_tokens=special_tokens)
+    if format == "sentencepiece":
+        return sentencepiece_model.read(data, where)
+    return tokenizer_json.read(data, where)
 
 
 # ----------------------------------------------------------------------------------------------- directories
@@ -208,6 +266,73 @@ def _vocab_of_merges(file: Path) -> Path:
     )
 
 
+# ------------------------------------------------------------------------------------------- SentencePiece models
+
+
+def looks_like(head: bytes) -> bool:
+    """Whether a file that begins with these bytes may be a SentencePiece model.
+
+    Parameters
+    ----------
+    head
+        The beginning of the file, which need not end with a whole field.
+
+    Notes
+    -----
+    The first field is nearly always a piece: a message that has a string, and then, or not, a score (a number of
+    four bytes) and a type. Only some pieces are looked at. A file without pieces may begin with one of its specs.
+    """
+    at = 0
+    for number in range(8):
+        if at >= len(head) and number > 0:
+            break
+        tag = head[at : at + 1]
+        size, start = _varint(head, at + 1)
+        if size is None or tag not in (b"\x0a", b"\x12", b"\x1a"):
+            return False
+        at = start + size
+        if tag != b"\x0a":
+            return number > 0 or _is_message(head[start:at])
+        message = head[start:at]
+        if len(message) < size:
+            return number > 0 and message[:1] in (b"\x0a", b"")
+        if not _is_piece(message):
+            return False
+    return True
+
+
+def _is_piece(message: bytes) -> bool:
+    if message[:1] != b"\x0a":
+        return False
+    size, at = _varint(message, 1)
+    if size is None:
+        return False
+    at += size
+    if message[at : at + 1] == b"\x15":
+        at += 5
+    if message[at : at + 1] == b"\x18":
+        at += 2
+    return at == len(message)
+
+
+def _is_message(part: bytes) -> bool:
+    """Whether this begins as a spec does: with a field of a number below 8, of a known type of content."""
+    return part[:1] in (b"\x0a", b"\x12", b"\x18", b"\x20", b"\x28", b"\x3a")
+
+
+def _varint(data: bytes, at: int) -> tuple[int | None, int]:
+    """The number at `at` and where it ends; None if it is cut off or takes more than four bytes."""
+    value = 0
+    for shift in range(4):
+        if at >= len(data):
+            return None, at
+        value |= (data[at] & 0x7F) << (7 * shift)
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+    return None, at
+
+
 # ------------------------------------------------------------------------------------------------- one file
 
 
@@ -228,12 +353,13 @@ def _detect_file(file: Path) -> str:
         raise UnknownFormatError(f"{file}: a safetensors file, but not one that jittok wrote")
     if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         raise UnknownFormatError(f"{file}: a compressed file or archive; unpack it and pass what is inside")
-    if head[:1] == b"\x0a" and head[2:3] in (b"\x0a", b"\x01"):
-        # A protobuf whose first field is a message (a piece) that starts with a string.
+    if looks_like(head):
         return "sentencepiece"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
         return _detect_json(file, head)
     found = _detect_lines(head, complete=size <= len(head))
+    if found is None and file.suffix in (".model", ".spm"):
+        return "sentencepiece"  # whose reader says what is wrong with it
     if found is None:
         raise UnknownFormatError(
             f"{file}: not a tokenizer file that jittok knows (starts with {head[:16]!r}); "

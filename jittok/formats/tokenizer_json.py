@@ -1,4 +1,4 @@
-"""HuggingFace ``tokenizer.json`` with a BPE or WordPiece model, read as tokenizers 0.23.3 reads it.
+"""HuggingFace ``tokenizer.json`` with a BPE, WordPiece or Unigram model, read as tokenizers 0.23.3 reads it.
 
 The rules here were measured on that library: which fields may be missing or null, which may not, and what
 it makes of files that contradict themselves. Where it would crash later (a template that names an unknown
@@ -7,8 +7,12 @@ token), the file is refused at load. What is not supported is refused by name.
 
 from __future__ import annotations
 
+import binascii
 import json
+import math
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from operator import add, itemgetter
 from typing import Any, TypeVar
 
@@ -28,17 +32,22 @@ from jittok.spec import (
     DecodeMetaspace,
     Decoder,
     DecodeReplace,
+    DecodeSentencePiece,
     DecodeStrip,
     DecodeWordPiece,
     Digits,
     Lowercase,
     Metaspace,
+    Nmt,
     Normalizer,
     PostProcessor,
+    Precompiled,
     Prepend,
     PreTokenizer,
     Punctuation,
+    RankModel,
     Replace,
+    SentencePieceNormalizer,
     Split,
     SplitBehavior,
     Strip,
@@ -48,6 +57,7 @@ from jittok.spec import (
     TokenizerSpec,
     TrimOffsets,
     UnicodeForm,
+    UnigramModel,
     Whitespace,
     WhitespaceSplit,
     WordPieceModel,
@@ -101,7 +111,62 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         It asks for a component that jittok does not have.
     """
     with paused_collection():
-        return from_json(parse_json(data, where))
+        return from_json(parse_json(data, where, parse_float=read_score))
+
+
+def read_score(number: str) -> float:
+    """Read a decimal number as the reference does: quickly, and not always to the nearest float.
+
+    Parameters
+    ----------
+    number
+        As JSON has it.
+
+    Returns
+    -------
+    float
+        All its digits, as far as they fit in 64 bits as one whole number (further ones are left out), are rounded to
+        a float, and that is multiplied with or divided by a power of ten, which rounds again. Infinite where that is
+        beyond the range of floats.
+
+    Examples
+    --------
+    >>> read_score("-10.53339672088623")
+    -10.53339672088623
+    """
+    mantissa, _, power = number.lower().partition("e")
+    negative = mantissa.startswith("-")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    exponent = int(power) if power else 0
+    digits = whole + fraction
+    if len(digits) < 20:  # below 2**64 for certain
+        value = int(digits)
+        exponent -= len(fraction)
+    else:
+        value, taken = 0, 0
+        for digit in digits:
+            following = value * 10 + int(digit)
+            if following >= 1 << 64:
+                break
+            value, taken = following, taken + 1
+        exponent += len(whole) - taken
+    result = float(value)
+    while exponent < -308 and result:
+        result /= 1e308
+        exponent += 308
+    if result:
+        try:
+            result = result * _power_of_ten(exponent) if exponent >= 0 else result / _power_of_ten(-exponent)
+        except OverflowError:
+            result = float("inf")
+    return -result if negative else result
+
+
+@cache
+def _power_of_ten(exponent: int) -> float:
+    if exponent > 308:
+        raise OverflowError
+    return float(f"1e{exponent}")
 
 
 def from_json(root: Node) -> TokenizerSpec:
@@ -138,15 +203,19 @@ def from_json(root: Node) -> TokenizerSpec:
 # ---------------------------------------------------------------------------------------------------- model
 
 
-def _model(node: Node) -> BPEModel | WordPieceModel:
+def _model(node: Node) -> BPEModel | WordPieceModel | UnigramModel:
     fields = node.mapping()
     kind = fields["type"] if "type" in fields else _guess_model_type(fields)
     if kind == "WordPiece":
         return _word_piece(node)
-    if kind in ("WordLevel", "Unigram"):
-        raise UnsupportedError(f"{node.place}: models of type {kind} are not supported yet; BPE and WordPiece are")
+    if kind == "Unigram":
+        return _unigram(node)
+    if kind == "WordLevel":
+        raise UnsupportedError(
+            f"{node.place}: models of type {kind} are not supported yet; BPE, WordPiece and Unigram are"
+        )
     if kind != "BPE":
-        raise node.error(f"expected a model of type BPE or WordPiece, got type {kind!r}")
+        raise node.error(f"expected a model of type BPE, WordPiece or Unigram, got type {kind!r}")
     dropout = node.optional("dropout")
     if dropout is not None:
         if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
@@ -181,6 +250,43 @@ def _word_piece(node: Node) -> WordPieceModel:
         continuing_subword_prefix=node.child("continuing_subword_prefix").string(),
         max_input_chars_per_word=node.child("max_input_chars_per_word").integer(limit=1 << 64),
     )
+
+
+def _unigram(node: Node) -> UnigramModel:
+    """A Unigram model; `unk_id` may be missing or null, `byte_fallback` only missing."""
+    entries = node.child("vocab").value
+    if type(entries) is not list:
+        raise node.child("vocab").wrong("an array of [token, score]")
+    if len(entries) > MAX_TOKEN_ID:
+        raise node.child("vocab").error(f"{len(entries)} tokens; expected at most {MAX_TOKEN_ID}")
+    try:
+        pieces = tuple(map(itemgetter(0), entries))
+        scores = tuple(map(itemgetter(1), entries))
+        valid = set(map(type, pieces)) <= {str} and set(map(type, scores)) <= {int, float}
+        valid &= set(map(type, entries)) <= {list} and set(map(len, entries)) <= {2}
+    except (TypeError, IndexError, KeyError):
+        valid = False
+    if not valid:
+        for item in node.child("vocab").items():
+            if type(item.value) is not list or len(item.value) != 2:
+                raise item.wrong("[token, score]")
+            token, score = item.items()
+            token.string()
+            if type(score.value) not in (int, float):
+                raise score.wrong("a number")
+    try:
+        scores = tuple(map(float, scores))
+    except OverflowError:
+        scores = (float("inf"),)
+    if not all(map(math.isfinite, scores)):
+        for item in node.child("vocab").items():
+            if type(item.value[1]) is int or not math.isfinite(item.value[1]):
+                raise item.wrong("a score within the range of floats")
+    unk_id = node.optional("unk_id")
+    if unk_id is not None and unk_id.integer(limit=1 << 64) >= len(pieces):
+        raise unk_id.error(f"the unknown token's id is {unk_id.value}, but there are {len(pieces)} tokens")
+    byte_fallback = node.child("byte_fallback").boolean() if "byte_fallback" in node.mapping() else False
+    return UnigramModel(pieces, scores, None if unk_id is None else unk_id.value, byte_fallback)
 
 
 def _guess_model_type(fields: Mapping[str, Any]) -> str | None:
@@ -459,6 +565,18 @@ def _bert_normalizer(node: Node) -> BertNormalizer:
     )
 
 
+def _precompiled(node: Node) -> Precompiled:
+    text = node.child("precompiled_charsmap").string()
+    try:
+        blob = b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise node.child("precompiled_charsmap").error("expected base64") from None
+    from jittok.build.charsmap import parse_charsmap
+
+    parse_charsmap(blob, node.child("precompiled_charsmap").place)
+    return Precompiled(blob)
+
+
 _NORMALIZERS: dict[str, Callable[[Node], Normalizer]] = {
     "NFC": lambda node: UnicodeForm("NFC"),
     "NFD": lambda node: UnicodeForm("NFD"),
@@ -470,6 +588,8 @@ _NORMALIZERS: dict[str, Callable[[Node], Normalizer]] = {
     "Strip": lambda node: Strip(node.child("strip_left").boolean(), node.child("strip_right").boolean()),
     "StripAccents": lambda node: StripAccents(),
     "BertNormalizer": _bert_normalizer,
+    "Nmt": lambda node: Nmt(),
+    "Precompiled": _precompiled,
 }
 
 
@@ -705,7 +825,8 @@ def write(spec: TokenizerSpec) -> bytes:
     Parameters
     ----------
     spec
-        Its model must be a :class:`~jittok.spec.BPEModel` or a :class:`~jittok.spec.WordPieceModel`.
+        Its model must be a :class:`~jittok.spec.BPEModel`, :class:`~jittok.spec.WordPieceModel` or
+        :class:`~jittok.spec.UnigramModel`.
 
     Returns
     -------
@@ -718,8 +839,9 @@ def write(spec: TokenizerSpec) -> bytes:
         The format cannot say what the spec says.
     """
     model = spec.model
-    if not isinstance(model, BPEModel | WordPieceModel):
-        raise UnsupportedError("a tokenizer.json cannot be written from byte ranks; save as .tiktoken or jittok")
+    if not isinstance(model, BPEModel | WordPieceModel | UnigramModel):
+        kind, other = ("byte ranks", ".tiktoken") if isinstance(model, RankModel) else ("a SentencePiece model", ".model")
+        raise UnsupportedError(f"a tokenizer.json cannot be written from {kind}; save as {other} or jittok")
     if assign_added_ids(spec.added_tokens, model.vocab) != tuple(sorted(spec.added_tokens, key=lambda t: t.id)):
         raise UnsupportedError(
             "a tokenizer.json cannot keep the ids of these added tokens: tokenizers numbers those that are not "
@@ -747,10 +869,47 @@ def write(spec: TokenizerSpec) -> bytes:
         "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
         "model": _write_model(model),
     }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(model, UnigramModel):
+        # No string can hold this, as its quotation marks would have backslashes.
+        text = text.replace('"vocab":[]', _write_scored(model))
+    return text.encode("utf-8")
 
 
-def _write_model(model: BPEModel | WordPieceModel) -> dict[str, Any]:
+def _write_score(score: float) -> str:
+    """A decimal number that the reference reads as this score: mostly the shortest, else one near to it."""
+    shortest = repr(score)
+    if read_score(shortest) == score:
+        return shortest
+    near = score
+    for _ in range(4):
+        near = math.nextafter(near, math.inf)
+    for _ in range(9):
+        for digits in (16, 17, 18, 19):
+            text = f"{near:.{digits}g}"
+            if read_score(text) == score:
+                return text
+        near = math.nextafter(near, -math.inf)
+    raise UnsupportedError(f"no decimal number is read as the score {score!r} by tokenizers; save as jittok")
+
+
+def _write_scored(model: UnigramModel) -> str:
+    """The vocabulary of a Unigram model."""
+    entries = (
+        f"[{json.dumps(piece, ensure_ascii=False)},{_write_score(score)}]"
+        for piece, score in zip(model.pieces, model.scores, strict=True)
+    )
+    return f'"vocab":[{",".join(entries)}]'
+
+
+def _write_model(model: BPEModel | WordPieceModel | UnigramModel) -> dict[str, Any]:
+    if isinstance(model, UnigramModel):
+        return {
+            "type": "Unigram",
+            "unk_id": model.unk_id,
+            "vocab": [],  # put in later, as the scores are not the shortest decimal numbers
+            "byte_fallback": model.byte_fallback,
+        }
     if isinstance(model, WordPieceModel):
         return {
             "type": "WordPiece",
@@ -802,6 +961,12 @@ def _write_normalizer(step: Normalizer) -> dict[str, Any]:
             "strip_accents": step.strip_accents,
             "lowercase": step.lowercase,
         }
+    if isinstance(step, Nmt):
+        return {"type": "Nmt"}
+    if isinstance(step, Precompiled):
+        return {"type": "Precompiled", "precompiled_charsmap": b64encode(step.charsmap).decode()}
+    if isinstance(step, SentencePieceNormalizer):
+        raise UnsupportedError("a tokenizer.json cannot hold SentencePiece's normalizer; save as .model or jittok")
     return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
 
 
@@ -887,4 +1052,6 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
         }
     if isinstance(step, DecodeWordPiece):
         return {"type": "WordPiece", "prefix": step.prefix, "cleanup": step.cleanup}
+    if isinstance(step, DecodeSentencePiece):
+        raise UnsupportedError("a tokenizer.json cannot hold SentencePiece's decoder; save as .model or jittok")
     return {"type": "BPEDecoder", "suffix": step.suffix}

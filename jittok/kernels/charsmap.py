@@ -1,0 +1,387 @@
+"""SentencePiece's normalization: the longest rule at each place, symbols before rules, and blanks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jittok._jit import helper, kernel
+from jittok.kernels.machine import copy_block, equal_bits, range_bits, trailing_zeros
+from jittok.kernels.utf8 import codepoint_at, sequence_length
+from jittok.tables import (
+    CHARSMAP_BLANK,
+    CHARSMAP_COMPACT,
+    CHARSMAP_CONTINUES,
+    CHARSMAP_HAS_SYMBOLS,
+    CHARSMAP_LONGER,
+    CHARSMAP_MAPPED,
+    CHARSMAP_NEWLINE,
+    CHARSMAP_OFFSET,
+    CHARSMAP_PREFIX,
+    CHARSMAP_REMOVES,
+    CHARSMAP_SUFFIX,
+    CHARSMAP_SYMBOL,
+)
+
+#: Rules and symbols that begin one with the other, of which the reference looks at no more.
+MOST_RULES = 32
+MOST_SYMBOLS = 64
+#: Bytes that must be left in the output for one more codepoint, blank or block that is copied.
+ROOM = 160
+
+
+@helper
+def longest_match(units: Any, data: Any, position: Any, end: Any, most: Any) -> tuple[int, int]:
+    """The longest key of a double array that the bytes ``[position, end)`` begin with: its length, 0 for none, and value.
+
+    Of more than `most` keys the shortest `most` are looked at.
+    """
+    unit = np.int64(units[0])
+    node = (unit >> 10) << ((unit & 0x200) >> 6)
+    length = np.int64(0)
+    value = np.int64(0)
+    found = np.int64(0)
+    at = np.int64(position)
+    while at < end and found < most:
+        byte = np.int64(data[at])
+        node ^= byte
+        unit = np.int64(units[node])
+        if unit & 0x800000FF != byte:
+            break
+        node ^= (unit >> 10) << ((unit & 0x200) >> 6)
+        at += 1
+        if unit & 0x100:
+            found += 1
+            length = at - position
+            value = np.int64(units[node]) & 0x7FFFFFFF
+    return length, value
+
+
+@helper
+def entry_at(page_of: Any, entries: Any, data: Any, position: Any, end: Any) -> int:
+    """The width in bytes (3 bits; 0 if not well-formed), and above it the entry, of the codepoint at `position`."""
+    lead = np.int64(data[np.uint64(position)])
+    width = np.int64(1)
+    codepoint = lead
+    if lead >= 0x80:
+        width = np.int64(sequence_length(data, position, end))
+        if width == 0:
+            return np.int64(0)
+        codepoint, _ = codepoint_at(data, position)
+    page = np.int64(page_of[np.uint64(codepoint >> 7)])
+    return np.int64(entries[np.uint64(page << 7 | codepoint & 127)]) << 3 | width
+
+
+@helper
+def put_blank(result: Any, at: Any, size: Any) -> None:
+    """Write what stands for a blank, of 1 or 3 bytes."""
+    if size == 1:
+        result[at] = 0x20
+    else:
+        result[at] = 0xE2
+        result[at + 1] = 0x96
+        result[at + 2] = 0x81
+
+
+@kernel
+def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> int:
+    """Normalize segments as SentencePiece does.
+
+    Parameters
+    ----------
+    tables : CharsmapTables
+    data : uint8[n_bytes]
+        Need not be valid UTF-8: a byte that begins no well-formed sequence becomes U+FFFD, without rules, and counts
+        as a codepoint where alignment is concerned. Blocks of 64 bytes are read where they lie inside.
+    starts, ends : int64[n_segments]
+    out : CleanText
+        ``state`` is not used. ``source_start[i]`` is the codepoint at which the rule (or the codepoint) begins that
+        codepoint `i` of the output comes from, and ``source_end[i]`` is that of the next one: where SentencePiece has
+        pieces begin and end.
+
+    Returns
+    -------
+    int
+        The number of bytes, or, when the output has no room, minus the number of bytes to try next. Linear in the
+        text times the longest rule; 64 bytes at a time where they are ASCII that is just copied.
+    """
+    page_of = tables.page_of
+    entries = tables.entry
+    strings = tables.strings
+    stops = tables.stops
+    numbers = tables.numbers
+    prefix = numbers[CHARSMAP_PREFIX] != 0
+    suffix = numbers[CHARSMAP_SUFFIX] != 0
+    removes = numbers[CHARSMAP_REMOVES] != 0
+    blank_size = numbers[CHARSMAP_BLANK]
+    compact = numbers[CHARSMAP_COMPACT] != 0
+    has_symbols = numbers[CHARSMAP_HAS_SYMBOLS] != 0
+    aligned = out.source_start.shape[0] > 0
+    n_stops = stops.shape[0]
+    newline_is_blank = numbers[CHARSMAP_NEWLINE] != 0
+    blank_is_longer = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20] & CHARSMAP_LONGER != 0)
+    last_block = data.shape[0] - 64
+    result = out.data
+    capacity = result.shape[0]
+    written = np.int64(0)
+    count = np.int64(0)
+    out.indptr[0] = 0
+    for segment in range(starts.shape[0]):
+        position = np.int64(starts[segment])
+        end = np.int64(ends[segment])
+        begin = written
+        first = count
+        source = np.int64(0)
+        out.starts[segment] = written
+        is_front = position < end  # nothing came yet; blanks are left out even before the prefix
+        after_blank = removes
+        ahead_of = np.int64(-1)  # the place whose entry is known already
+        ahead = np.int64(0)
+        is_plain = True  # whether to try whole blocks: the codepoint before was ASCII
+        if is_front and not removes:
+            is_front = False
+            if written + ROOM > capacity:
+                return -(2 * capacity + ROOM)
+            if prefix:
+                put_blank(result, written, blank_size)
+                if aligned:
+                    out.source_start[count] = 0
+                written += blank_size
+                count += 1
+        while position < end:
+            # Whole blocks of ASCII. The last byte before one that is not plain may belong to that.
+            while is_plain and not is_front and position <= last_block and position < end:
+                stop = np.uint64(0)
+                for k in range(n_stops):
+                    stop |= range_bits(data, position, stops[k, 0], stops[k, 1])
+                blanks = equal_bits(data, position, 0x20)
+                newlines = np.uint64(0)
+                if newline_is_blank:
+                    newlines = equal_bits(data, position, 0x0A)
+                    stop &= ~newlines
+                    blanks |= newlines
+                length = trailing_zeros(stop)
+                if position + length >= end:
+                    length = end - position
+                elif length == 64 or data[position + length] >= 0x80:
+                    length -= 1
+                elif entries[np.int64(page_of[0]) << 7 | np.int64(data[position + length])] & CHARSMAP_CONTINUES:
+                    length -= 1
+                skipped = np.int64(0)
+                if removes:
+                    double = blanks & (blanks << np.uint64(1) | np.uint64(after_blank))
+                    place = trailing_zeros(double)
+                    if place < length:
+                        # A run of blanks, of which the rest is left out, as far as it can be seen here.
+                        skipped = min(trailing_zeros(~(blanks >> np.uint64(place))), length - place) - blank_is_longer
+                        skipped = max(skipped, np.int64(0))
+                        length = place
+                        after_blank = True
+                if length + skipped <= 0:
+                    break
+                if length < 64:
+                    blanks &= (np.uint64(1) << np.uint64(length)) - np.uint64(1)
+                if written + 3 * 64 + ROOM > capacity:
+                    return -(2 * capacity + 3 * 64 + ROOM)
+                if blank_size == 1:
+                    copy_block(result, written, data, position)
+                    newlines &= blanks
+                    while newlines:
+                        result[np.uint64(written + trailing_zeros(newlines))] = 0x20
+                        newlines &= newlines - np.uint64(1)
+                    written += length
+                else:
+                    done = np.int64(0)
+                    while blanks:
+                        place = trailing_zeros(blanks)
+                        copy_block(result, written, data, position + done)
+                        written += place - done
+                        result[np.uint64(written)] = 0xE2
+                        result[np.uint64(written + 1)] = 0x96
+                        result[np.uint64(written + 2)] = 0x81
+                        written += 3
+                        done = place + 1
+                        blanks &= blanks - np.uint64(1)
+                    copy_block(result, written, data, position + done)
+                    written += length - done
+                if aligned:
+                    for k in range(length):
+                        out.source_start[count + k] = source + k
+                if length > 0:
+                    last = data[np.uint64(position + length - 1)]
+                    after_blank = removes and (last == 0x20 or (newline_is_blank and last == 0x0A))
+                position += length + skipped
+                source += length + skipped
+                count += length
+            if position >= end:
+                break
+            # One codepoint, rule or symbol: what it becomes is bytes [at, at + size) of the text or the strings.
+            if ahead_of == position:
+                entry = ahead
+            else:
+                entry = entry_at(page_of, entries, data, position, end)
+            width = entry & 7
+            entry >>= 3
+            if entry & ~CHARSMAP_CONTINUES == 0 and width > 1 and not is_front and position <= last_block:
+                # Most of what is not ASCII. Four loads before four stores, so that they are one of each; what is too
+                # much is overwritten.
+                if written + ROOM > capacity:
+                    return -(2 * capacity + ROOM)
+                byte0 = data[np.uint64(position)]
+                byte1 = data[np.uint64(position + 1)]
+                byte2 = data[np.uint64(position + 2)]
+                byte3 = data[np.uint64(position + 3)]
+                result[np.uint64(written)] = byte0
+                result[np.uint64(written + 1)] = byte1
+                result[np.uint64(written + 2)] = byte2
+                result[np.uint64(written + 3)] = byte3
+                if aligned:
+                    out.source_start[count] = source
+                written += width
+                position += width
+                count += 1
+                source += 1
+                after_blank = False
+                is_plain = False
+                continue
+            consumed = max(width, np.int64(1))
+            from_rule = False
+            value = np.int64(0)
+            if entry & (CHARSMAP_LONGER | CHARSMAP_SYMBOL | CHARSMAP_MAPPED):
+                goes_on = False
+                following = position + width
+                if entry & CHARSMAP_LONGER and following < end:
+                    ahead = entry_at(page_of, entries, data, following, end)
+                    ahead_of = following
+                    goes_on = (ahead >> 3) & CHARSMAP_CONTINUES != 0
+                length = np.int64(0)
+                if has_symbols and (goes_on or entry & CHARSMAP_SYMBOL):
+                    length, _ = longest_match(tables.symbols, data, position, end, MOST_SYMBOLS)
+                if length > 0:
+                    consumed = length
+                else:
+                    if goes_on:
+                        length, value = longest_match(tables.rules, data, position, end, MOST_RULES)
+                    if length > 0:
+                        consumed = length
+                        from_rule = True
+                    elif entry & CHARSMAP_MAPPED:
+                        value = entry >> CHARSMAP_OFFSET
+                        from_rule = True
+                    elif width > 1 and not is_front and position <= last_block:
+                        if written + ROOM > capacity:
+                            return -(2 * capacity + ROOM)
+                        byte0 = data[np.uint64(position)]
+                        byte1 = data[np.uint64(position + 1)]
+                        byte2 = data[np.uint64(position + 2)]
+                        byte3 = data[np.uint64(position + 3)]
+                        result[np.uint64(written)] = byte0
+                        result[np.uint64(written + 1)] = byte1
+                        result[np.uint64(written + 2)] = byte2
+                        result[np.uint64(written + 3)] = byte3
+                        if aligned:
+                            out.source_start[count] = source
+                        written += width
+                        position += width
+                        count += 1
+                        source += 1
+                        after_blank = False
+                        is_plain = False
+                        continue
+            size = consumed
+            if from_rule:
+                size = np.int64(0)
+                while strings[value + size] != 0:
+                    size += 1
+            if is_front:
+                byte = np.int64(0)
+                if size == 1:
+                    byte = np.int64(strings[value]) if from_rule else np.int64(data[position])
+                if byte == 0x20:
+                    for k in range(consumed):
+                        source += np.int64(data[position + k]) & 0xC0 != 0x80
+                    position += consumed
+                    continue
+                is_front = False
+                if written + ROOM > capacity:
+                    return -(2 * capacity + ROOM)
+                if prefix:
+                    put_blank(result, written, blank_size)
+                    if aligned:
+                        out.source_start[count] = source
+                    written += blank_size
+                    count += 1
+            if written + 3 * size + ROOM > capacity:
+                return -(2 * capacity + 3 * size + ROOM)
+            if width == 0:
+                result[written] = 0xEF
+                result[written + 1] = 0xBF
+                result[written + 2] = 0xBD
+                if aligned:
+                    out.source_start[count] = source
+                written += 3
+                count += 1
+                after_blank = False
+            else:
+                k = np.int64(0)
+                while k < size:
+                    byte = np.int64(strings[value + k]) if from_rule else np.int64(data[position + k])
+                    is_blank = byte == 0x20
+                    if is_blank and after_blank:  # stays so until something else comes
+                        k += 1
+                        continue
+                    if compact and byte == 0xE2 and k + 2 < size:
+                        second = np.int64(strings[value + k + 1]) if from_rule else np.int64(data[position + k + 1])
+                        third = np.int64(strings[value + k + 2]) if from_rule else np.int64(data[position + k + 2])
+                        if second == 0x96 and third == 0x81:
+                            is_blank = True
+                            k += 2
+                    if aligned and byte & 0xC0 != 0x80:
+                        out.source_start[count] = source
+                    count += byte & 0xC0 != 0x80
+                    if is_blank:
+                        put_blank(result, written, blank_size)
+                        written += blank_size
+                    else:
+                        result[written] = byte
+                        written += 1
+                    # Only blanks at the beginning of what one rule gives are left out.
+                    after_blank = False
+                    k += 1
+                if removes and size > 0:
+                    byte = np.int64(strings[value + size - 1]) if from_rule else np.int64(data[position + size - 1])
+                    after_blank = byte == 0x20
+            # Codepoints of what was consumed.
+            is_plain = consumed == 1 and width == 1
+            source += 1
+            for k in range(width, consumed):
+                source += np.int64(data[position + k]) & 0xC0 != 0x80
+            position += consumed
+        final = source
+        if removes:
+            while written - begin >= blank_size:
+                if blank_size == 1:
+                    if result[written - 1] != 0x20:
+                        break
+                elif result[written - 3] != 0xE2 or result[written - 2] != 0x96 or result[written - 1] != 0x81:
+                    break
+                written -= blank_size
+                count -= 1
+                if aligned:
+                    final = np.int64(out.source_start[count])
+        if suffix and not is_front and starts[segment] < end:
+            if written + ROOM > capacity:
+                return -(2 * capacity + ROOM)
+            put_blank(result, written, blank_size)
+            if aligned:
+                out.source_start[count] = final
+            written += blank_size
+            count += 1
+        if aligned and count > first:
+            for k in range(first, count - 1):
+                out.source_end[k] = out.source_start[k + 1]
+            out.source_end[count - 1] = final
+        out.ends[segment] = written
+        out.indptr[segment + 1] = count
+    return written
