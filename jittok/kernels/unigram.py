@@ -140,3 +140,372 @@ def walk_trie_32(tables: Any, n: int, codes: Any, best: Any, back: Any) -> int:
                 best[np.uint64(k)] = candidate
                 back[np.uint64(k)] = token << 32 | i
     return 0
+
+
+@helper
+def walk_trie_64(tables: Any, n: int, codes: Any, best: Any, back: Any) -> int:
+    """Forward pass over `n` characters by tokenizers' rule; returns 1 where an unknown piece is missed, else 0."""
+    units = tables.units
+    scores = tables.scores
+    root = np.int64(tables.numbers[UNIGRAM_ROOT_BASE])
+    missing = np.int64(0)
+    for i in range(n):
+        here = best[np.uint64(i)]
+        k = np.int64(i)
+        base = root
+        unit = base + np.int64(codes[np.uint64(i)])
+        single = False
+        while np.int64(units[np.uint64(unit)]) == base:
+            k += 1
+            base = np.int64(units[np.uint64(unit + 1)])
+            token = np.int64(units[np.uint64(unit + 2)])
+            if token >= 0:
+                candidate = scores[np.uint64(token)] + here
+                if candidate > best[np.uint64(k)]:
+                    best[np.uint64(k)] = candidate
+                    back[np.uint64(k)] = token << 32 | i
+                if k == i + 1:
+                    single = True
+            unit = base + np.int64(codes[np.uint64(k)])
+        if not single:
+            k = np.int64(i) + 1
+            candidate = tables.unknown_score[0] + here
+            if candidate > best[np.uint64(k)]:
+                best[np.uint64(k)] = candidate
+                back[np.uint64(k)] = UNKNOWN << 32 | i
+                missing = np.int64(tables.numbers[UNIGRAM_MISSING])
+    return missing
+
+
+@inlined
+def find_piece(tables: Any, codes: Any, first: int, end: int) -> int:
+    """The node of ``codes[first:end]``, -1 for none."""
+    units = tables.units
+    base = np.int64(tables.numbers[UNIGRAM_ROOT_BASE])
+    node = np.int64(-1)
+    while first < end:
+        node = base + np.int64(codes[np.uint64(first)])
+        if np.int64(units[np.uint64(node)]) != base:
+            return -1
+        base = np.int64(units[np.uint64(node + 1)])
+        first += 1
+    return node
+
+
+@helper
+def try_substrings_32(tables: Any, n: int, codes: Any, best: Any, back: Any) -> int:
+    """Forward pass by sentencepiece's rule as ``walk_trie_32``, that looks up every substring."""
+    units = tables.units
+    for i in range(n):
+        here = best[i]
+        if here > RESET or here < -RESET:
+            for k in range(i + 1, n + 1):
+                best[k] = np.float32(best[k] - here)
+            here = np.float32(0.0)
+        for k in range(i + 1, n + 1):
+            node = find_piece(tables, codes, i, k)
+            token = np.int64(UNKNOWN)
+            score = np.float32(tables.unknown_score[0])
+            if node >= 0 and units[node + 2] >= 0:
+                token = np.int64(units[node + 2])
+                score = load_float(units, node + 3)
+            if token >= 0 or k == i + 1:
+                candidate = np.float32(score + here)
+                if candidate > best[k]:
+                    best[k] = candidate
+                    back[k] = token << 32 | i
+    return 0
+
+
+@helper
+def try_substrings_64(tables: Any, n: int, codes: Any, best: Any, back: Any) -> int:
+    """Forward pass by tokenizers' rule as ``walk_trie_64``, that looks up every substring."""
+    units = tables.units
+    missing = np.int64(0)
+    for i in range(n):
+        here = best[i]
+        for k in range(i + 1, n + 1):
+            node = find_piece(tables, codes, i, k)
+            token = np.int64(UNKNOWN)
+            score = tables.unknown_score[0]
+            if node >= 0 and units[node + 2] >= 0:
+                token = np.int64(units[node + 2])
+                score = tables.scores[token]
+            if token >= 0 or k == i + 1:
+                candidate = score + here
+                if candidate > best[k]:
+                    best[k] = candidate
+                    back[k] = token << 32 | i
+                    if token < 0:
+                        missing = np.int64(tables.numbers[UNIGRAM_MISSING])
+    return missing
+
+
+@inlined
+def bytes_of(data: Any, at: int, characters: int) -> int:
+    """Bytes of so many characters from `at` on."""
+    end = at
+    for _ in range(characters):
+        lead = np.int64(data[np.uint64(end)])
+        end += 1
+        if lead >= 0xC0:
+            end += 1
+            if lead >= 0xE0:
+                end += 1
+                if lead >= 0xF0:
+                    end += 1
+    return end - at
+
+
+@inlined
+def put_bytes(tables: Any, data: Any, first: int, end: int, ids: Any, lengths: Any, to: int) -> int:
+    """Write the pieces of bytes; returns the number of ids then."""
+    for at in range(first, end):
+        ids[to] = tables.byte_ids[data[at]]
+        if lengths.size > 0:
+            lengths[to] = 1
+        to += 1
+    return to
+
+
+@inlined
+def has_bytes(tables: Any, data: Any, first: int, end: int) -> bool:
+    """Whether there is a piece for each of some bytes."""
+    for at in range(first, end):
+        if tables.byte_ids[data[at]] < 0:
+            return False
+    return True
+
+
+@helper
+def write_path(tables: Any, data: Any, first: int, end: int, n: int, scratch: Any, ids: Any, lengths: Any, to: int) -> int:
+    """Backward pass, and the ids of the best path.
+
+    Parameters
+    ----------
+    tables : UnigramTables
+    data : uint8
+        The text is ``data[first:end]``, of `n` characters.
+    first, end, n : int
+    scratch
+        Arrays `codes` and `back`, the latter from a forward pass. The former is overwritten.
+    ids, lengths : int32
+        Output from position `to` on: ids, and the bytes that each stands for; the latter may be empty, where not wanted.
+    to : int
+
+    Returns
+    -------
+    int
+        Where the ids end. There are no more of them than bytes.
+    """
+    back = scratch.back
+    next_of = scratch.codes
+    k = n
+    while k > 0:
+        i = np.int64(back[np.uint64(k)] & _START)
+        next_of[np.uint64(i)] = k
+        k = i
+    numbers = tables.numbers
+    unknown = np.int64(numbers[UNIGRAM_UNKNOWN])
+    rejoins = numbers[UNIGRAM_RULE] == RULE_TOKENIZERS
+    fallback = numbers[UNIGRAM_BYTE_FALLBACK] == 1
+    is_ascii = n == end - first
+    written = to
+    joins = False  # whether the id before is that of unknown text
+    at = first
+    i = np.int64(0)
+    while i < n:
+        k = np.int64(next_of[np.uint64(i)])
+        token = np.int64(back[np.uint64(k)]) >> 32
+        length = k - i
+        if not is_ascii:
+            length = bytes_of(data, at, length)
+        if token == UNKNOWN or (rejoins and token == unknown):
+            if rejoins:
+                # All that is unknown here is one string, which is looked up.
+                begin = i
+                i = k
+                while i < n:
+                    following = np.int64(next_of[np.uint64(i)])
+                    token = np.int64(back[np.uint64(following)]) >> 32
+                    if token != UNKNOWN and token != unknown:
+                        break
+                    length += bytes_of(data, at + length, following - i)
+                    i = following
+                token = find_string(tables, data, at, at + length)
+                k = i
+                if token < 0 and fallback and has_bytes(tables, data, at, at + length):
+                    written = put_bytes(tables, data, at, at + length, ids, lengths, written)
+                    at += length
+                    continue
+                if token < 0:
+                    token = unknown
+                i = begin
+            elif fallback:
+                written = put_bytes(tables, data, at, at + length, ids, lengths, written)
+                at += length
+                i = k
+                continue
+            else:
+                if joins:
+                    if lengths.size > 0:
+                        lengths[np.uint64(written - 1)] += length
+                    at += length
+                    i = k
+                    continue
+                token = unknown
+                joins = True
+        else:
+            joins = False
+        ids[np.uint64(written)] = token
+        if lengths.size > 0:
+            lengths[np.uint64(written)] = length
+        written += 1
+        at += length
+        i = k
+    return written
+
+
+@helper
+def find_string(tables: Any, data: Any, first: int, end: int) -> int:
+    """The id of the piece ``data[first:end]``, -1 for none."""
+    units = tables.units
+    base = np.int64(tables.numbers[UNIGRAM_ROOT_BASE])
+    node = np.int64(0)
+    while first < end:
+        code, length = character(tables, data, first)
+        node = base + code
+        if np.int64(units[node]) != base:
+            return -1
+        base = np.int64(units[node + 1])
+        first += length
+    return np.int64(units[node + 2])
+
+
+@helper
+def put_missing(tables: Any, length: int, ids: Any, lengths: Any, to: int) -> int:
+    """Write the id that stands for an error; returns where the ids end."""
+    ids[to] = tables.numbers[UNIGRAM_UNKNOWN]
+    if lengths.size > 0:
+        lengths[to] = length
+    return to + 1
+
+
+@inlined
+def segment(tables: Any, data: Any, first: int, end: int, scratch: Any, ids: Any, lengths: Any, to: int) -> int:
+    """Write the ids of one text; returns where they end."""
+    if tables.numbers[UNIGRAM_RULE] == RULE_TOKENIZERS:
+        n = write_codes(tables, data, first, end, scratch.codes, scratch.best)
+        if walk_trie_64(tables, n, scratch.codes, scratch.best, scratch.back) == 1:
+            return put_missing(tables, end - first, ids, lengths, to)
+    else:
+        n = write_codes(tables, data, first, end, scratch.codes, scratch.best32)
+        walk_trie_32(tables, n, scratch.codes, scratch.best32, scratch.back)
+    return write_path(tables, data, first, end, n, scratch, ids, lengths, to)
+
+
+@helper
+def unigram_word(tables: Any, data: Any, first: int, end: int, scratch: Any) -> int:
+    """Ids of one pre-token by tokenizers' rule, left in ``scratch.symbols`` with their byte lengths; returns their number.
+
+    As ``merge_word`` of :mod:`jittok.kernels.bpe`, for unigram models. The lengths sum to ``end - first``. `scratch` has
+    arrays `codes`, `best` and `back` besides, with a place more than ``end - first``; see :class:`UnigramScratch`.
+    """
+    n = write_codes(tables, data, first, end, scratch.codes, scratch.best)
+    if walk_trie_64(tables, n, scratch.codes, scratch.best, scratch.back) == 1:
+        return put_missing(tables, end - first, scratch.symbols, scratch.lengths, 0)
+    return write_path(tables, data, first, end, n, scratch, scratch.symbols, scratch.lengths, 0)
+
+
+@kernel
+def encode_unigram_segments(
+    tables: Any,
+    data: Any,
+    starts: Any,
+    ends: Any,
+    last: int,
+    state: Any,
+    scratch: Any,
+    out: Any,
+    out_end: Any,
+    out_length: Any,
+) -> int:
+    """Ids of segments up to `last`, from the one on that `state` says. Nothing is cached.
+
+    Parameters
+    ----------
+    tables : UnigramTables
+        From :func:`jittok.build.unigram_tables.build_unigram_tables`.
+    data : uint8[m]
+        Valid UTF-8, normalized: spaces are U+2581, unless the tables take spaces for it.
+    starts, ends : int64[n]
+        Segment i is ``data[starts[i]:ends[i]]``.
+    last : int
+    state : int64[STATE]
+        Zero before the first call. SEGMENT: the next segment; WRITTEN: ids written; NEEDED: see MORE_SCRATCH.
+    scratch : UnigramScratch
+        For the rule of the tables.
+    out : int32
+        Output: ids of all segments, one after another. As many places as the segments have bytes are enough.
+    out_end : int64[n]
+        Output: ids written by the end of each segment.
+    out_length : int32
+        Output, as large as `out`: bytes of text that each id stands for; or empty, where not wanted.
+
+    Returns
+    -------
+    int
+        DONE; or MORE_SCRATCH, with which to call again with scratch for ``state[NEEDED]`` bytes. Nothing is done twice.
+
+    Notes
+    -----
+    Linear in the text, times the characters of the longest piece at most.
+    """
+    written = np.int64(state[WRITTEN])
+    i = np.int64(state[SEGMENT])
+    while i < last:
+        first = np.int64(starts[i])
+        end = np.int64(ends[i])
+        if end - first >= scratch.codes.size:
+            state[SEGMENT] = i
+            state[WRITTEN] = written
+            state[NEEDED] = end - first
+            return MORE_SCRATCH
+        written = segment(tables, data, first, end, scratch, out, out_length, written)
+        out_end[i] = written
+        i += 1
+    state[SEGMENT] = i
+    state[WRITTEN] = written
+    return DONE
+
+
+@kernel
+def encode_unigram_nested(
+    tables: Any, data: Any, starts: Any, ends: Any, scratch: Any, out: Any, out_end: Any, out_length: Any
+) -> int:
+    """Ids of texts, by looking up every substring. To be compared with: quadratic in the length of each.
+
+    Takes what :func:`encode_unigram_segments` does, with scratch for the longest text.
+
+    Returns
+    -------
+    int
+        The number of ids.
+    """
+    written = np.int64(0)
+    for i in range(starts.size):
+        first = np.int64(starts[i])
+        end = np.int64(ends[i])
+        missing = np.int64(0)
+        if tables.numbers[UNIGRAM_RULE] == RULE_TOKENIZERS:
+            n = write_codes(tables, data, first, end, scratch.codes, scratch.best)
+            missing = np.int64(try_substrings_64(tables, n, scratch.codes, scratch.best, scratch.back))
+        else:
+            n = write_codes(tables, data, first, end, scratch.codes, scratch.best32)
+            try_substrings_32(tables, n, scratch.codes, scratch.best32, scratch.back)
+        if missing == 1:
+            written = put_missing(tables, end - first, out, out_length, written)
+        else:
+            written = write_path(tables, data, first, end, n, scratch, out, out_length, written)
+        out_end[i] = written
+    return written
