@@ -81,18 +81,19 @@ def write_codes(tables: Any, data: Any, first: int, end: int, codes: Any, best: 
     All places but the first become unreached in `best`.
     """
     n = np.int64(0)
-    at = first
     best[0] = 0
-    while at < end:
-        lead = np.int64(data[np.uint64(at)])
-        if lead < 0x80:
-            codes[np.uint64(n)] = tables.code_of[np.uint64(lead)]
-            at += 1
-        else:
-            code, length = character(tables, data, at)
-            codes[np.uint64(n)] = code
-            at += length
-        n += 1
+    value = np.int64(0)
+    # Without a branch for each character's length, which nobody could predict: each byte writes the code of what is known
+    # of its character, the last byte the right one. Leads keep their low six bits, of which some are part of the length.
+    for at in range(first, end):
+        byte = np.int64(data[np.uint64(at)])
+        goes_on = byte & 0xC0 == 0x80
+        value = (value << 6 if goes_on else np.int64(0)) | (byte if byte < 0x80 else byte & 63)
+        n += 0 if goes_on else 1
+        codepoint = value - (0x20000 if value >> 16 == 2 else 0)
+        codepoint -= 0xC00000 if codepoint >= 0xC00000 else 0
+        page = np.int64(tables.page_of[np.uint64(codepoint >> 7)])
+        codes[np.uint64(n - 1)] = tables.code_of[np.uint64(page << 7 | codepoint & 127)]
         best[np.uint64(n)] = _UNREACHED
     codes[n] = 0
     return n
@@ -309,7 +310,8 @@ def write_path(tables: Any, data: Any, first: int, end: int, n: int, scratch: An
     unknown = np.int64(numbers[UNIGRAM_UNKNOWN])
     rejoins = numbers[UNIGRAM_RULE] == RULE_TOKENIZERS
     fallback = numbers[UNIGRAM_BYTE_FALLBACK] == 1
-    is_ascii = n == end - first
+    # Positions in the text are followed only where they are needed and are not those of characters.
+    follows = n < end - first and (fallback or rejoins or lengths.size > 0)
     written = to
     joins = False  # whether the id before is that of unknown text
     at = first
@@ -318,7 +320,7 @@ def write_path(tables: Any, data: Any, first: int, end: int, n: int, scratch: An
         k = np.int64(next_of[np.uint64(i)])
         token = np.int64(back[np.uint64(k)]) >> 32
         length = k - i
-        if not is_ascii:
+        if follows:
             length = bytes_of(data, at, length)
         if token == UNKNOWN or (rejoins and token == unknown):
             if rejoins:
