@@ -311,6 +311,8 @@ class Engine:
         self._special = {token.content for token in plan.added_tokens if token.special}
         #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
         self._is_direct = not plan.stages and self._missing_unknown < 0
+        if plan.normalizer is not None and plan.normalizer.always:
+            self._is_direct = False
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = any(
             isinstance(step, Metaspace) and step.prepend_scheme == "first"

@@ -234,7 +234,9 @@ def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
     check(len(units) > largest, "units", "room for every code")
     check((base % 4 == 0).all(), "units", "bases that are multiples of four")
     check.below(base // 4, len(units) - largest, "units")
-    root, suffix_root = numbers[WORDPIECE_ROOT] // 4, numbers[WORDPIECE_SUFFIX_ROOT] // 4
+    roots = numbers[WORDPIECE_ROOT], numbers[WORDPIECE_SUFFIX_ROOT]
+    check(all(node % 4 == 0 for node in roots), "numbers", "roots at multiples of four")
+    root, suffix_root = (node // 4 for node in roots)
     for value, own in ((root, WORDPIECE_ROOT_BASE), (suffix_root, WORDPIECE_SUFFIX_BASE)):
         check(0 <= value < len(units) and base[value] == numbers[own], "numbers", "roots, and their bases")
     nodes = np.flatnonzero(owner_base >= 0)
