@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels import bpe, wordpiece
+from jittok.kernels import bpe, unigram, wordpiece
 from jittok.kernels.split import (
     ASCII,
     COMPLETE,
@@ -232,4 +232,8 @@ _DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``ch
 encode_segments = segment_encoder("encode_segments", bpe.merge_word, bpe.merge_new_words, bpe.cut_words, 1)
 encode_wordpiece_segments = segment_encoder(
     "encode_wordpiece_segments", wordpiece.wordpiece_word, wordpiece.cut_new_words, wordpiece.leave_words, 0
+)
+#: By tokenizers' rule, where each pre-token's score starts from 0.
+encode_unigram_words = segment_encoder(
+    "encode_unigram_words", unigram.unigram_word, unigram.encode_new_words, wordpiece.leave_words
 )
