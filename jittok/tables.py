@@ -198,6 +198,47 @@ WORDPIECE_MISSING = 10  # 1: the unknown token is not in the vocabulary, and its
 WORDPIECE_NUMBERS = 11
 
 
+class UnigramTables(NamedTuple):
+    """The pieces of a unigram model as a trie, with their scores.
+
+    A *node* is four numbers in `units`, 16 bytes, so that one step is one load. It is known by the position of the
+    first of them:
+
+    - ``units[v]``: base of the parent, -1 where there is no node;
+    - ``units[v + 1]``: base of the node itself, 0 for a leaf: its child for a character of code `c` is node
+      ``base + c`` if that node's first number is ``base``. No two nodes that have children share a base;
+    - ``units[v + 2]``: id of the piece that the node is, -1 for none;
+    - ``units[v + 3]``: that piece's score, as the bits of a float32; minus infinity for none.
+
+    A model takes its reference's arithmetic: see UNIGRAM_RULE. Scores are finite and below 1e30 in magnitude, so that
+    sums of them stay finite, and minus infinity stands for what was not reached.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    code_of: NDArray[np.uint32]  # [128 * n_pages] codes are multiples of 4, 0: in no piece
+    units: NDArray[np.int32]  # [4 * n_units], after the last base there is room for the largest code: a step never leaves it
+    scores: NDArray[np.float64]  # [n_ids] score of each piece in a lattice
+    byte_ids: NDArray[np.int32]  # [256] id of the piece of each byte, -1: none
+    unknown_score: NDArray[np.float64]  # [1] score of a character that is no piece
+    numbers: NDArray[np.int64]  # see UNIGRAM_* below
+
+
+#: Positions in ``UnigramTables.numbers``.
+UNIGRAM_ROOT_BASE = 0  # base of the node of the empty string
+UNIGRAM_RULE = 1  # RULE_SENTENCEPIECE or RULE_TOKENIZERS
+UNIGRAM_UNKNOWN = 2  # id of the unknown piece; with byte fallback there may be none, and it is -1
+UNIGRAM_MISSING = 3  # 1: the unknown piece is not in the vocabulary, and its id stands for an error
+UNIGRAM_BYTE_FALLBACK = 4  # 1: unknown characters become pieces of bytes
+UNIGRAM_LONGEST = 5  # characters of the longest piece, at least 1
+UNIGRAM_SPACE_FIRST = 6  # 1: U+2581 is only ever the first character of a piece
+UNIGRAM_NUMBERS = 7
+
+#: The score of a path is a float32, added up over the whole text; unknown pieces that follow each other are joined.
+RULE_SENTENCEPIECE = 0
+#: It is a float64, from 0 for each pre-token; as above, but what is joined may be a piece again.
+RULE_TOKENIZERS = 1
+
+
 class AddedTokenTables(NamedTuple):
     """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
 

@@ -21,7 +21,17 @@ from jittok.tables import (
     MERGE_UNIT,
     MERGE_UNKNOWN,
     MERGE_VARIANTS,
+    RULE_SENTENCEPIECE,
+    RULE_TOKENIZERS,
     SPLIT_NUMBERS,
+    UNIGRAM_BYTE_FALLBACK,
+    UNIGRAM_LONGEST,
+    UNIGRAM_MISSING,
+    UNIGRAM_NUMBERS,
+    UNIGRAM_ROOT_BASE,
+    UNIGRAM_RULE,
+    UNIGRAM_SPACE_FIRST,
+    UNIGRAM_UNKNOWN,
     WORDPIECE_MAX_BYTES,
     WORDPIECE_MAX_INPUT,
     WORDPIECE_MISSING,
@@ -36,6 +46,7 @@ from jittok.tables import (
     WORDPIECE_UNKNOWN,
     MergeTables,
     SplitTables,
+    UnigramTables,
     VocabularyTables,
     WordPieceTables,
 )
@@ -310,3 +321,78 @@ def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
     check(numbers[WORDPIECE_MAX_INPUT] >= 0, "numbers", "a longest word")
     check(numbers[WORDPIECE_MAX_BYTES] in (0, 1) and numbers[WORDPIECE_SKIP_SPACE] in (0, 1), "numbers", "flags of 0 or 1")
     check(numbers[WORDPIECE_MISSING] in (0, 1), "numbers", "flags of 0 or 1")
+
+
+#: Scores are smaller than this; that of an unknown character of a model without normal pieces is not.
+_MOST_SCORE = 1e30
+
+
+def check_unigram(tables: UnigramTables, size: int, where: str) -> None:
+    """Check that a unigram kernel can trust `tables`; see :func:`check_split`. Ids are to be below `size`."""
+    check = _Checker(f"{where}: unigram")
+    check.arrays(
+        tables,
+        {
+            "page_of": np.uint16, "code_of": np.uint32, "units": np.int32, "scores": np.float64, "byte_ids": np.int32,
+            "unknown_score": np.float64, "numbers": np.int64,
+        },
+    )  # fmt: skip
+    check(len(tables.numbers) == UNIGRAM_NUMBERS, "numbers", f"{UNIGRAM_NUMBERS} values")
+    numbers = [int(n) for n in tables.numbers]
+    n_pages, rest = divmod(len(tables.code_of), 128)
+    check(rest == 0 and n_pages > 0, "code_of", "whole pages")
+    check(len(tables.page_of) == _PAGES and tables.page_of[0] == 0, "page_of", f"{_PAGES} pages, the first of them 0")
+    check.below(tables.page_of, n_pages, "page_of")
+    largest, rest = divmod(int(tables.code_of.max()), 4)
+    check(largest <= 0x110000 and (tables.code_of % 4 == 0).all(), "code_of", "codes of codepoints, multiples of four")
+
+    check(len(tables.units) % 4 == 0 and len(tables.units) > 0, "units", "units of four numbers")
+    units = tables.units.reshape(-1, 4)
+    owner_base, base, token = units[:, :3].T.astype(np.int64)
+    check(len(units) > largest, "units", "room for every code")
+    check((base % 4 == 0).all(), "units", "bases that are multiples of four")
+    check.below(base // 4, len(units) - largest, "units")
+    check(owner_base[0] == -1 and base[0] == numbers[UNIGRAM_ROOT_BASE], "numbers", "the root's base")
+    nodes = np.flatnonzero(owner_base >= 0)
+    check((owner_base[nodes] > 0).all(), "units", "parents that have bases")
+    check(((owner_base >= 0) | (owner_base == -1)).all(), "units", "bases, or -1")
+    inner = np.flatnonzero((base > 0) & ((owner_base > 0) | (np.arange(len(units)) == 0)))
+    owner = np.full(len(units), -1, np.int64)
+    owner[base[inner] // 4] = inner
+    check(np.count_nonzero(owner >= 0) == len(inner), "units", "another base for each node")
+    check((owner_base[nodes] % 4 == 0).all(), "units", "bases that are multiples of four")
+    check.below(owner_base[nodes] // 4, len(units), "units")
+    # Every node leads up to the root, in as many steps as its string has characters.
+    parent, depth = np.zeros(len(units), np.int64), np.zeros(len(units), np.int64)
+    parent[nodes] = owner[owner_base[nodes] // 4]
+    check(len(nodes) == 0 or int(parent[nodes].min()) >= 0, "units", "parents that there are")
+    code = nodes - owner_base[nodes] // 4
+    check(len(nodes) == 0 or (int(code.min()) >= 1 and int(code.max()) <= largest), "units", "codes of characters")
+    depth[nodes] = 1
+    for _ in range(int(len(nodes)).bit_length() + 1):
+        depth, parent = depth + depth[parent], parent[parent]
+    check((parent == 0).all(), "units", "nodes that lead up to the root")
+
+    is_piece = np.zeros(len(units), bool)
+    is_piece[nodes] = token[nodes] >= 0
+    check((token[~is_piece] == -1).all(), "units", "ids of pieces, or -1")
+    check.below(token[is_piece], size, "units")
+    scores = np.ascontiguousarray(units[:, 3]).view(np.float32)
+    check((np.abs(scores[is_piece]) < _MOST_SCORE).all(), "units", f"scores below {_MOST_SCORE:g}")
+    check(bool((scores[~is_piece] == -np.inf).all()), "units", "no score where there is no piece")
+    check(len(tables.scores) <= size, "scores", f"at most {size} values")
+    check.below(token[is_piece], len(tables.scores), "scores")
+    check((np.abs(tables.scores) < _MOST_SCORE).all(), "scores", f"values below {_MOST_SCORE:g}")
+    check(len(tables.unknown_score) == 1 and np.isfinite(tables.unknown_score).all(), "unknown_score", "a number")
+    check(abs(float(tables.unknown_score[0])) <= float(np.finfo(np.float32).max), "unknown_score", "a float32")
+
+    check(numbers[UNIGRAM_RULE] in (RULE_SENTENCEPIECE, RULE_TOKENIZERS), "numbers", "a rule")
+    for flag in (UNIGRAM_MISSING, UNIGRAM_BYTE_FALLBACK, UNIGRAM_SPACE_FIRST):
+        check(numbers[flag] in (0, 1), "numbers", "flags of 0 or 1")
+    check(numbers[UNIGRAM_LONGEST] >= max(1, int(depth.max())), "numbers", "the length of the longest piece")
+    check(len(tables.byte_ids) == 256, "byte_ids", "256 values")
+    check(int(tables.byte_ids.min()) >= -1, "byte_ids", "ids, or -1")
+    check.below(tables.byte_ids[tables.byte_ids >= 0], size, "byte_ids")
+    has_all = numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE and numbers[UNIGRAM_BYTE_FALLBACK] == 1
+    check(not has_all or int(tables.byte_ids.min()) >= 0, "byte_ids", "a piece for each byte")
+    check((-1 if has_all else 0) <= numbers[UNIGRAM_UNKNOWN] < size, "numbers", "an unknown piece")

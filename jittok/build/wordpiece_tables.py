@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import ArgumentError, UnsupportedError
+from jittok.build.double_array import build_double_array
+from jittok.errors import ArgumentError
 from jittok.tables import (
     CHARACTER_CODE,
     CHARACTER_ISOLATED,
@@ -32,8 +33,6 @@ from jittok.tables import (
 from jittok.unicode.intervals import EMPTY, Intervals
 from jittok.unicode.normalization import fold_pages
 
-#: Positions in units are int32.
-MOST_UNITS = (1 << 29) - 1
 _MOST_ID = (1 << 31) - 1
 _N_CODEPOINTS = 0x110000
 
@@ -89,66 +88,26 @@ def build_wordpiece_tables(
     -----
     Linear in the characters of the vocabulary. See :mod:`jittok.kernels.wordpiece_build`.
     """
-    from jittok.kernels.wordpiece_build import NO_ROOM, Layout, Pops, Trie, insert_tokens, link_nodes, place_nodes
+    from jittok.kernels.wordpiece_build import Pops, link_nodes
 
     identifiers = [-1, *vocabulary.values()]
     if min([unknown, *identifiers[1:]]) < 0 or max([unknown, *identifiers]) > _MOST_ID:
         raise ArgumentError("a token id of the vocabulary is negative or above 2**31 - 1; expected ids from 0 up")
     if max_input < 0:
         raise ArgumentError(f"max_input={max_input}; expected the length of the longest word, 0 or more")
-    # A lone surrogate, which a JSON file may hold, matches no text.
-    joined = "".join([suffix_indicator, *vocabulary])
-    strings = np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
-    if len(joined) > MOST_UNITS >> 2:
-        raise UnsupportedError(f"the vocabulary has {len(joined)} characters; expected at most {MOST_UNITS >> 2}")
-    indptr = np.zeros(len(identifiers) + 1, np.int64)
-    if len(strings) == len(joined):
-        sizes = [len(suffix_indicator), *map(len, vocabulary)]
-    else:
-        sizes = [len(token.encode("utf-8", "surrogatepass")) for token in (suffix_indicator, *vocabulary)]
-    np.cumsum(sizes, out=indptr[1:])
-
-    most = len(joined) + 1
-    slots = 1 << max(3, (2 * most).bit_length())
-    trie = Trie(*(np.zeros(most, np.int32) for _ in Trie._fields))
-    label_count = np.zeros(_N_CODEPOINTS, np.int32)
-    edge_keys, edge_nodes = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-    ids = np.array(identifiers, np.int32)
-    found = insert_tokens(read_only(strings), read_only(indptr), read_only(ids), edge_keys, edge_nodes, trie, label_count)
-    n, suffix_root = found >> 32, found & 0xFFFFFFFF
-    del edge_keys, edge_nodes
-    trie = Trie(*(array[:n] for array in trie))
-
-    # Frequent characters get low codes, so that the children of most nodes are near each other.
-    labels = np.flatnonzero(label_count)
-    labels = labels[np.argsort(-label_count[labels], kind="stable")]
-    code_of = np.zeros(_N_CODEPOINTS, np.uint32)
-    code_of[labels] = np.arange(1, len(labels) + 1)
-    codes = code_of[trie.label].astype(np.int32)
-    codes[0] = 0
-    code_of <<= np.uint32(2)
+    array = build_double_array([suffix_indicator, *vocabulary], identifiers)
+    trie, layout, suffix_root, units = array.trie, array.layout, array.second_root, array.units
+    code_of = array.code_of << np.uint32(2)
     for characters, kind in ((space, CHARACTER_SPACE), (isolated, CHARACTER_ISOLATED)):
         for first, stop in characters.reshape(-1, 2).tolist():
             code_of[first : min(stop, _N_CODEPOINTS)] |= np.uint32(kind)
 
-    layout = Layout(*(np.zeros(n, np.int32) for _ in Layout._fields))
-    n_units = n + n // 4 + 2 * len(labels) + 64
-    while True:
-        if n_units > MOST_UNITS:
-            raise UnsupportedError(f"the vocabulary takes more than {MOST_UNITS} places in the trie")
-        units = np.empty(4 * n_units, np.int32)
-        scratch = (np.zeros(n_units, np.uint8), np.empty(n_units, np.int32), np.empty(n_units, np.int32))
-        children = (np.zeros(n + 2, np.int32), np.empty(n, np.int32))
-        used = place_nodes(trie, codes, suffix_root, len(labels), *children, units, *scratch, layout)
-        if used != NO_ROOM:
-            break
-        n_units *= 2
-    units = units[: 4 * used].copy()
-    most_ids = len(joined) + len(identifiers) + 1
+    n = len(array.codes)
+    most_ids = array.n_characters + len(identifiers) + 1
     pops = Pops(*(np.zeros(n + 2, np.int32) for _ in range(3)), *(np.zeros(most_ids, np.int32) for _ in range(2)))
     below = np.zeros(n, np.uint8)
     link, lists = np.zeros(n, np.int32), np.zeros(n, np.int32)
-    n_lists = link_nodes(trie, codes, suffix_root, layout, below, link, lists, units, pops)
+    n_lists = link_nodes(trie, array.codes, suffix_root, layout, below, link, lists, units, pops)
     n_ids = int(pops.indptr[n_lists])
 
     numbers = np.zeros(WORDPIECE_NUMBERS, np.int64)

@@ -48,6 +48,12 @@ def load_pair(array: Any, index: int) -> np.uint64:
 
 
 @machine_operation
+def load_float(array: Any, index: int) -> np.float32:
+    """``array[index]`` (int32), its bits taken as a float32."""
+    return array[int(index) : int(index) + 1].view(np.float32)[0]
+
+
+@machine_operation
 def least_of_16(array: Any, index: int) -> int:
     """The least of 16 items of an int32 array from `index`."""
     return int(array[int(index) : int(index) + 16].min())

@@ -76,6 +76,20 @@ def store_pair(typing_context: Any, array: Any, index: Any, pair: Any) -> Any:
     return types.void(array, types.int64, types.uint64), code
 
 
+@intrinsic
+def load_float(typing_context: Any, array: Any, index: Any) -> Any:
+    """``array[index]`` (int32), its bits taken as a float32."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 2))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        value = builder.load(builder.bitcast(pointer, ir.FloatType().as_pointer()))
+        value.align = 4
+        return value
+
+    return types.float32(array, types.int64), code
+
+
 _IDS = ir.VectorType(_I32, 16)
 _LINE = ir.VectorType(_I64, 8)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels import bpe, wordpiece
+from jittok.kernels import bpe, unigram, wordpiece
 from jittok.kernels.split import (
     ASCII,
     COMPLETE,
@@ -256,4 +256,8 @@ encode_wordpiece_segments = segment_encoder(
     wordpiece.knows_lengths,
     wordpiece.write_lengths,
     counts_empty=0,
+)
+#: By tokenizers' rule, where each pre-token's score starts from 0.
+encode_unigram_words = segment_encoder(
+    "encode_unigram_words", unigram.unigram_word, unigram.encode_new_words, wordpiece.leave_words
 )

@@ -88,6 +88,9 @@ class WordScratch(NamedTuple):
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
     new_ids: NDArray[np.int32]  # [CHUNK_PLACES]
     key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
+    codes: NDArray[np.int32]  # [capacity + 1] unigram models only, as the two others; see kernels.unigram
+    best: NDArray[np.float64]  # [capacity + 1]
+    back: NDArray[np.int64]  # [capacity + 1]
 
 
 def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
@@ -101,8 +104,9 @@ def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> Wor
     )
 
 
-def new_word_scratch(capacity: int = CHUNK_BYTES) -> WordScratch:
-    """Allocate scratch for words of up to `capacity` units."""
+def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> WordScratch:
+    """Allocate scratch for words of up to `capacity` units, with what only unigram models need or without."""
+    places = capacity + 1 if unigram else 1
     return WordScratch(
         symbols=np.zeros(capacity, np.int32),
         lengths=np.zeros(capacity, np.int32),
@@ -121,6 +125,9 @@ def new_word_scratch(capacity: int = CHUNK_BYTES) -> WordScratch:
         key_masks=np.array(
             [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
         ).ravel(),
+        codes=np.zeros(places, np.int32),
+        best=np.zeros(places, np.float64),
+        back=np.zeros(places, np.int64),
     )
 
 

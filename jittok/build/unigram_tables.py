@@ -1,0 +1,207 @@
+"""The pieces of a unigram model -> UnigramTables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.build.double_array import build_double_array
+from jittok.errors import ArgumentError, UnsupportedError
+from jittok.tables import (
+    RULE_SENTENCEPIECE,
+    RULE_TOKENIZERS,
+    UNIGRAM_BYTE_FALLBACK,
+    UNIGRAM_LONGEST,
+    UNIGRAM_MISSING,
+    UNIGRAM_NUMBERS,
+    UNIGRAM_ROOT_BASE,
+    UNIGRAM_RULE,
+    UNIGRAM_SPACE_FIRST,
+    UNIGRAM_UNKNOWN,
+    UnigramTables,
+    read_only,
+)
+from jittok.unicode.normalization import fold_pages
+
+#: Types of pieces, with the numbers of the SentencePiece model format.
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+RULES = {"sentencepiece": RULE_SENTENCEPIECE, "tokenizers": RULE_TOKENIZERS}
+#: Scores are smaller than this.
+MOST_SCORE = 1e30
+#: What an unknown character costs more than the least likely piece.
+_UNKNOWN_PENALTY = 10.0
+_BLANK = "\u2581"
+
+
+def build_unigram_tables(
+    pieces: Sequence[str],
+    scores: Any,
+    types: Any = None,
+    *,
+    rule: str = "sentencepiece",
+    unknown: int | None = None,
+    is_missing: bool = False,
+    byte_fallback: bool = False,
+    space_as_blank: bool = False,
+) -> UnigramTables:
+    """Flatten the vocabulary of a unigram model.
+
+    Parameters
+    ----------
+    pieces
+        The pieces in the order of their ids.
+    scores
+        float[n], logarithms of their probabilities.
+    types
+        uint8[n] or a sequence, NORMAL and so on; None: all are normal. Only ``rule="sentencepiece"`` looks at them.
+    rule
+        ``"sentencepiece"``: as sentencepiece 0.2.3 does it. Normal and user-defined pieces are looked for in the text; the
+        score of a path is a float32 that is added up over the whole text.
+        ``"tokenizers"``: as tokenizers 0.23 does it. All pieces are looked for; scores are float64, and start from 0 in
+        each pre-token.
+    unknown
+        Id of the unknown piece. By default that of type UNKNOWN, if there is one.
+    is_missing
+        Whether the vocabulary lacks the unknown piece, so that its id stands for an error.
+    byte_fallback
+        Whether unknown characters become pieces of bytes: those of type BYTE, or with ``rule="tokenizers"`` those named
+        ``<0x00>`` and so on.
+    space_as_blank
+        Whether a space in the text is taken for U+2581, so that normalized text need not be rewritten.
+
+    Returns
+    -------
+    UnigramTables
+        Read-only.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is out of range, or lacks something.
+    UnsupportedError
+        Scores are too large or not finite, or there are too many characters.
+
+    Notes
+    -----
+    Linear in the characters of the vocabulary. An unknown character has the lowest score less 10: of normal pieces by
+    sentencepiece's rule, of all by tokenizers'. A user-defined piece has a score above 0 that grows with its length in
+    bytes, or with that in characters where several segmentations are compared (n-best, sampling).
+    """
+    if rule not in RULES:
+        raise ArgumentError(f"rule={rule!r}; expected one of {', '.join(RULES)}")
+    n = len(pieces)
+    is_sentencepiece = rule == "sentencepiece"
+    values = np.array(scores, np.float32 if is_sentencepiece else np.float64).reshape(-1)
+    kinds = np.full(n, NORMAL, np.uint8) if types is None else np.array(types, np.uint8).reshape(-1)
+    if len(values) != n or len(kinds) != n:
+        raise ArgumentError(f"{n} pieces with {len(values)} scores and {len(kinds)} types; expected as many of each")
+    if not (np.abs(values) < MOST_SCORE).all():
+        raise UnsupportedError(f"a score is not a number, or {MOST_SCORE:g} or more in size; expected scores of pieces")
+    byte_ids = np.full(256, -1, np.int32)
+    if is_sentencepiece:
+        if unknown is None and (kinds == UNKNOWN).any():
+            unknown = int(np.flatnonzero(kinds == UNKNOWN)[0])
+        used = np.flatnonzero((kinds == NORMAL) | (kinds == USER_DEFINED)).tolist()
+        named_bytes = np.flatnonzero(kinds == BYTE).tolist()
+        normal = values[kinds == NORMAL]
+        lowest = normal.min() if len(normal) else np.finfo(np.float32).max
+        unknown_score = float(np.float32(lowest) - np.float32(_UNKNOWN_PENALTY))
+    else:
+        used = list(range(n))
+        named_bytes = used
+        unknown_score = float(values.min(initial=np.inf)) - _UNKNOWN_PENALTY if n else 0.0
+    if byte_fallback:
+        value_of = {f"<0x{byte:02X}>": byte for byte in range(256)}
+        for index in named_bytes:
+            byte = value_of.get(pieces[index])
+            if byte is not None:
+                byte_ids[byte] = index
+        if is_sentencepiece and byte_ids.min() < 0:
+            missing = f"<0x{int(np.argmin(byte_ids)):02X}>"
+            raise ArgumentError(f"byte_fallback=True, but there is no piece {missing} of type BYTE; expected all 256")
+    if unknown is None and not (byte_fallback and is_sentencepiece):
+        raise ArgumentError("there is no unknown piece; expected one of type UNKNOWN, or unknown=, or byte fallback")
+    if unknown is not None and unknown < 0:
+        raise ArgumentError(f"unknown={unknown}; expected an id")
+
+    lattice_scores = values.astype(np.float64)
+    for index in np.flatnonzero(kinds == USER_DEFINED).tolist() if is_sentencepiece else ():
+        piece = pieces[index]
+        values[index] = np.float32(0.1 * (len(piece.encode("utf-8", "surrogatepass")) - 1))
+        lattice_scores[index] = np.float32(0.1 * (len(piece) - 1))
+
+    if len(used) == n:
+        strings: Sequence[str] = pieces
+    else:
+        strings = [pieces[index] for index in used]
+    array = build_double_array(["", *strings], [-1, *used])
+    code_of = array.code_of << np.uint32(2)
+    blank = int(code_of[ord(_BLANK)])
+    if space_as_blank:
+        code_of[0x20] = blank
+
+    # Positions are multiplied by four, so that the kernels need not.
+    units = array.units.reshape(-1, 4)
+    is_node = units[:, 0] >= 0
+    units[is_node, 0] *= 4
+    units[:, 1] = 0
+    units[:, 2] = -1
+    place, token = array.layout.place, array.trie.token
+    units[place, 1] = 4 * array.layout.base
+    units[place, 2] = token
+    bits = np.full(len(units), -np.inf, np.float32)
+    named = np.flatnonzero(token >= 0)
+    bits[place[named]] = values[token[named]].astype(np.float32)
+    units[:, 3] = bits.view(np.int32)
+
+    numbers = np.zeros(UNIGRAM_NUMBERS, np.int64)
+    numbers[UNIGRAM_ROOT_BASE] = 4 * array.layout.base[0]
+    numbers[UNIGRAM_RULE] = RULES[rule]
+    numbers[UNIGRAM_UNKNOWN] = -1 if unknown is None else unknown
+    numbers[UNIGRAM_MISSING] = is_missing
+    numbers[UNIGRAM_BYTE_FALLBACK] = byte_fallback
+    numbers[UNIGRAM_LONGEST] = max(1, max(map(len, strings), default=1))
+    inner = (array.trie.label == ord(_BLANK)) & (array.trie.parent > 0)
+    numbers[UNIGRAM_SPACE_FIRST] = blank > 0 and not inner.any()
+
+    page_of, kept = fold_pages(code_of)
+    return UnigramTables(
+        page_of=read_only(page_of),
+        code_of=read_only(kept),
+        units=read_only(units.ravel()),
+        scores=read_only(lattice_scores),
+        byte_ids=read_only(byte_ids),
+        unknown_score=read_only(np.array([unknown_score])),
+        numbers=read_only(numbers),
+    )
+
+
+def piece_nodes(tables: UnigramTables) -> dict[int, tuple[str, float]]:
+    """Each piece that is looked for, by its id: its string, and its score as float32. To look at; slow.
+
+    Examples
+    --------
+    >>> tables = build_unigram_tables(["<unk>", "a", "ab"], [0.0, -1.0, -1.5], [2, 1, 1])
+    >>> piece_nodes(tables)
+    {1: ('a', -1.0), 2: ('ab', -1.5)}
+    """
+    units = tables.units.reshape(-1, 4)
+    found: dict[int, tuple[str, float]] = {}
+    character_of = _characters(tables)
+    owner = {int(base): int(at) for at, base in enumerate(units[:, 1]) if base > 0}
+    for at in np.flatnonzero(units[:, 2] >= 0).tolist():
+        string, node = "", at
+        while units[node, 0] >= 0:
+            string = character_of[4 * node - int(units[node, 0])] + string
+            node = owner[int(units[node, 0])]
+        found[int(units[at, 2])] = (string, float(units[at, 3:4].view(np.float32)[0]))
+    return dict(sorted(found.items()))
+
+
+def _characters(tables: UnigramTables) -> dict[int, str]:
+    """The character of each code; U+2581 where a space has the same."""
+    codes: NDArray[np.uint32] = tables.code_of.reshape(-1, 128)[tables.page_of].ravel()
+    return {int(codes[c]): chr(c) for c in np.flatnonzero(codes).tolist()}
