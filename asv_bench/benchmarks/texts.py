@@ -22,6 +22,8 @@ _FILES = {
     "deepseek": "bbpe/deepseek-v4/tokenizer.json",
     "cl100k": "tiktoken/cl100k_base/cl100k_base.tiktoken",
     "o200k": "tiktoken/o200k_base/o200k_base.tiktoken",
+    "bert": "wordpiece/bert-base-uncased/tokenizer.json",
+    "bert-multilingual": "wordpiece/bert-base-multilingual-cased/tokenizer.json",
 }
 
 
