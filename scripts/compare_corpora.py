@@ -153,7 +153,9 @@ def main() -> int:
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA))
     parser.add_argument("--every", type=int, default=1, help="take each n-th document")
-    parser.add_argument("--spans", type=int, default=0, help="documents whose spans and word ids are compared (of families with a tokenizer.json)")
+    parser.add_argument(
+        "--spans", type=int, default=0, help="documents whose spans and word ids are compared (where tokenizers has them)"
+    )
     arguments = parser.parse_args()
     failed = False
     print(f"{'family':28} {'corpus':10} {'documents':>9} {'differ':>7} {'seconds':>8}")

@@ -3,8 +3,8 @@
     python scripts/compare_peers.py --models MODELS --corpora CORPORA --out speed.md --plot speed.png
 
 MODELS holds ``bbpe/gpt2/tokenizer.json``, ``tiktoken/<encoding>/<encoding>.tiktoken`` and
-``wordpiece/<model>/tokenizer.json`` (``--model`` names single files instead); CORPORA holds ``english.txt``, ``code.txt`` and ``multi.txt``, UTF-8, documents
-separated by one NUL byte.
+``wordpiece/<model>/tokenizer.json`` (``--model`` names single files instead); CORPORA holds ``english.txt``,
+``code.txt`` and ``multi.txt``, UTF-8, documents separated by one NUL byte.
 
 How it is measured
 ------------------

@@ -146,17 +146,18 @@ def _lines(*tokens, end="\n"):
         ("\ufeff" + _lines(*_BERT, *_PIECES), None),
         ("\ufeff" + _lines(*_BERT, *_PIECES, end="\r\n")[:-2], None),
         # Of two equal lines the later one counts, and an empty line is a token that no text has.
-        (_lines(*_BERT, *_PIECES, "a", "##b"), {**dict(zip(_BERT, range(5), strict=True)), "c": 7, "##cc": 8, "a": 9, "##b": 10}),
-        (_lines(*_BERT, "", *_PIECES, "", ""), {**dict(zip(_BERT, range(5), strict=True)), "a": 6, "##b": 7, "c": 8, "##cc": 9, "": 11}),
-        (_lines(*_BERT, "##a", "##b"), {**dict(zip(_BERT, range(5), strict=True)), "##a": 5, "##b": 6}),
-        (_lines(*_BERT), dict(zip(_BERT, range(5), strict=True))),
+        (_lines(*_BERT, *_PIECES, "a", "##b"), {"c": 7, "##cc": 8, "a": 9, "##b": 10}),
+        (_lines(*_BERT, "", *_PIECES, "", ""), {"a": 6, "##b": 7, "c": 8, "##cc": 9, "": 11}),
+        (_lines(*_BERT, "##a", "##b"), {"##a": 5, "##b": 6}),
+        (_lines(*_BERT), {}),
     ],
     ids=["CRLF", "byte-order mark", "both, no last line end", "duplicates", "empty lines", "only suffixes", "no pieces"],
-)  # fmt: skip
+)
 def test_odd_vocabularies(tmp_path, text, tokens):
     from tokenizers import BertWordPieceTokenizer
 
-    vocab = tokens or {token: number for number, token in enumerate([*_BERT, *_PIECES])}
+    pieces = {piece: 5 + number for number, piece in enumerate(_PIECES)} if tokens is None else tokens
+    vocab = {**dict(zip(_BERT, range(5), strict=True)), **pieces}
     reference = BertWordPieceTokenizer(vocab=vocab)
     path = tmp_path / "vocab.txt"
     path.write_text(text, encoding="utf-8", newline="")

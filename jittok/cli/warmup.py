@@ -103,7 +103,8 @@ def wordpiece_tokenizers() -> Iterator[Any]:
     added = tuple(
         spec.AddedToken(number, token, special=True, normalized=False) for number, token in enumerate(special)
     )
-    first, second, last = spec.TemplatePiece(0, "A"), spec.TemplatePiece(1, "B"), spec.TemplatePiece(1, None, (3,), ("[SEP]",))
+    first, second = spec.TemplatePiece(0, "A"), spec.TemplatePiece(1, "B")
+    last = spec.TemplatePiece(1, None, (3,), ("[SEP]",))
     start, end = (spec.TemplatePiece(0, None, (number,), (special[number],)) for number in (2, 3))
     template = spec.Template((start, first, end), (start, first, end, second, last))
     for lowercase in (True, False):
