@@ -804,9 +804,11 @@ class Engine:
         if found.size:
             part = int(np.searchsorted(part_end, found[0], side="right"))
             document = first_document + int(parts.document[text[part]])
+            is_wordpiece = isinstance(self._model, WordPieceTables)
+            what = "a word that the vocabulary does not cover" if is_wordpiece else "a character that the vocabulary lacks"
             raise FormatError(
-                f"text {document} holds a character that the vocabulary lacks, and so is the model's unk_token not in "
-                "the vocabulary; add it to model.vocab, or set model.unk_token to a token that is there"
+                f"text {document} holds {what}, and the model's unk_token is not in the vocabulary; add it to "
+                "model.vocab, or set model.unk_token to a token that is there"
             )
 
     def _run_kernel(

@@ -219,6 +219,17 @@ class PostProcessor:
         chosen = self.pair if pair else self.single
         return chosen if add_special_tokens else chosen.without_special()
 
+    def check(self, truncation: Truncation, pair: bool, add_special_tokens: bool) -> None:
+        """Refuse settings that no text could be encoded with, before one is.
+
+        Raises
+        ------
+        ArgumentError
+            As :meth:`room`.
+        """
+        if truncation.max_length is not None:
+            self.room(self.template(pair, add_special_tokens), truncation)
+
     # ------------------------------------------------------------------------------------------- one text
 
     def process(

@@ -162,6 +162,7 @@ class Tokenizer:
         (['To', 'Ġbe', ',', 'Ġor'], ['Ġor', 'Ġnot', 'Ġto', 'Ġbe'])
         """
         settings = check_truncation(max_length, stride, truncation, truncation_side)
+        self._post_processor.check(settings, pair is not None, add_special_tokens)
         policy = self.spec.default_special if special is None else special
         parts = []
         texts: list[SourceText] = []
@@ -229,6 +230,7 @@ class Tokenizer:
         (3, 'int32', [])
         """
         settings = check_truncation(max_length, stride, truncation, truncation_side)
+        self._post_processor.check(settings, pairs is not None, add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
         parts, kept = [], []

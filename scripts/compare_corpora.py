@@ -4,7 +4,7 @@
 
 DIR holds ``models/`` and ``corpora/`` (files of documents with a NUL between them). Prints, for each family and
 corpus, how many documents agree in their ids, and exits with 1 if any does not. ``--every 20`` takes each twentieth
-document; ``--spans 300`` compares tokens' spans too, on that many documents of each corpus.
+document; ``--spans 300`` compares tokens' spans and the numbers of their words too, on that many documents of each corpus.
 """
 
 from __future__ import annotations
@@ -55,6 +55,14 @@ FAMILIES = {
     "llama3": Family("bbpe/llama3/tokenizer.json", "bbpe/llama3/tokenizer.json", None),
     "qwen3": Family("bbpe/qwen3/tokenizer.json", "bbpe/qwen3/tokenizer.json", None),
     "deepseek-v4": Family("bbpe/deepseek-v4/tokenizer.json", "bbpe/deepseek-v4/tokenizer.json", None),
+    "bert-base-uncased": Family(
+        "wordpiece/bert-base-uncased/tokenizer.json", "wordpiece/bert-base-uncased/tokenizer.json", None
+    ),
+    "bert-base-multilingual-cased": Family(
+        "wordpiece/bert-base-multilingual-cased/tokenizer.json",
+        "wordpiece/bert-base-multilingual-cased/tokenizer.json",
+        None,
+    ),
 }
 CORPORA = ("english", "multi", "code")
 #: Documents given to the libraries at a time.
@@ -116,7 +124,10 @@ def compare_ids(models: Path, name: str, texts: Sequence[str]) -> list[int]:
 
 
 def compare_spans(models: Path, name: str, texts: Sequence[str]) -> list[tuple[int, int, list[int], list[int]]]:
-    """Document, token, jittok's span and tokenizers' span, wherever they differ (tokenizer.json families)."""
+    """Document, token, jittok's span and tokenizers' span, wherever they differ (tokenizer.json families).
+
+    A token of -1 stands for ids that differ, -2 for word ids that do.
+    """
     family = FAMILIES[name]
     ours, reference = load_jittok(models, family), load_reference(models / family.file)
     differing = []
@@ -126,6 +137,8 @@ def compare_spans(models: Path, name: str, texts: Sequence[str]) -> list[tuple[i
         if actual.ids.tolist() != expected.ids:
             differing.append((i, -1, [], []))
             continue
+        if actual.word_ids.tolist() != [-1 if word is None else word for word in expected.word_ids]:
+            differing.append((i, -2, [], []))
         spans = actual.spans.tolist()
         for k, (a, b) in enumerate(zip(spans, expected.offsets, strict=True)):
             if a != list(b):
@@ -140,10 +153,12 @@ def main() -> int:
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA))
     parser.add_argument("--every", type=int, default=1, help="take each n-th document")
-    parser.add_argument("--spans", type=int, default=0, help="documents whose spans are compared (gpt2, qwen3)")
+    parser.add_argument(
+        "--spans", type=int, default=0, help="documents whose spans and word ids are compared (where tokenizers has them)"
+    )
     arguments = parser.parse_args()
     failed = False
-    print(f"{'family':12} {'corpus':10} {'documents':>9} {'differ':>7} {'seconds':>8}")
+    print(f"{'family':28} {'corpus':10} {'documents':>9} {'differ':>7} {'seconds':>8}")
     for corpus in arguments.corpora:
         texts = documents(arguments.data / "corpora" / f"{corpus}.txt")
         for name in arguments.families:
@@ -152,13 +167,13 @@ def main() -> int:
             differing = compare_ids(arguments.data / "models", name, sample)
             failed |= bool(differing)
             seconds = time.perf_counter() - started
-            print(f"{name:12} {corpus:10} {len(sample):9} {len(differing):7} {seconds:8.1f}", flush=True)
+            print(f"{name:28} {corpus:10} {len(sample):9} {len(differing):7} {seconds:8.1f}", flush=True)
             for i in differing[:5]:
                 print(f"    document {i * arguments.every}")
             if arguments.spans and FAMILIES[name].file.endswith(".json"):
                 step = max(1, len(texts) // arguments.spans)
                 spans = compare_spans(arguments.data / "models", name, texts[::step][: arguments.spans])
-                print(f"{name:12} {corpus:10} spans that differ: {len(spans)}", flush=True)
+                print(f"{name:28} {corpus:10} spans that differ: {len(spans)}", flush=True)
                 for row in spans[:20]:
                     print("    document {}, token {}: {} here, {} in tokenizers".format(*row))
     return 1 if failed else 0

@@ -2,9 +2,9 @@
 
     python scripts/compare_peers.py --models MODELS --corpora CORPORA --out speed.md --plot speed.png
 
-MODELS holds ``bbpe/gpt2/tokenizer.json`` and ``tiktoken/<encoding>/<encoding>.tiktoken`` (``--model`` names
-single files instead); CORPORA holds ``english.txt``, ``code.txt`` and ``multi.txt``, UTF-8, documents
-separated by one NUL byte.
+MODELS holds ``bbpe/gpt2/tokenizer.json``, ``tiktoken/<encoding>/<encoding>.tiktoken`` and
+``wordpiece/<model>/tokenizer.json`` (``--model`` names single files instead); CORPORA holds ``english.txt``,
+``code.txt`` and ``multi.txt``, UTF-8, documents separated by one NUL byte.
 
 How it is measured
 ------------------
@@ -45,12 +45,16 @@ FAMILIES = {  # family -> files under --models, by kind
     "gpt2": {"json": "bbpe/gpt2/tokenizer.json", "ranks": "tiktoken/r50k_base/r50k_base.tiktoken"},
     "cl100k": {"ranks": "tiktoken/cl100k_base/cl100k_base.tiktoken"},
     "o200k": {"ranks": "tiktoken/o200k_base/o200k_base.tiktoken"},
+    "bert-base-uncased": {"json": "wordpiece/bert-base-uncased/tokenizer.json"},
+    "bert-base-multilingual-cased": {"json": "wordpiece/bert-base-multilingual-cased/tokenizer.json"},
 }
+WORDPIECE = ("bert-base-uncased", "bert-base-multilingual-cased")
 CORPORA = ("english", "code", "multi")
-LIBRARIES = ("jittok", "gigatoken", "tiktoken", "tokenizers")
+LIBRARIES = ("jittok", "gigatoken", "nanotoken", "tiktoken", "tokenizers")
 #: Slow libraries get less text; their MB/s does not depend on it.
 TEXT_LIMIT = {"tokenizers": 2_000_000, "tiktoken": 6_000_000}
-BASELINE = "gigatoken"
+#: What others are measured by: the fastest library of a family besides jittok.
+BASELINES = {"BPE": "gigatoken", "WordPiece": "nanotoken"}
 
 WARM_UP = [
     "The quick brown fox's 12345 jumps over it.\n\n  def f(x):\treturn x + 1\n",
@@ -124,6 +128,23 @@ class Gigatoken(Library):
         return self.tokenizer.encode_batch_list(texts, parallel=self.parallel)
 
 
+class Nanotoken(Library):
+    def __init__(self, files: dict[str, str], threads: int) -> None:
+        import nanotoken
+
+        self.tokenizer = nanotoken.Tokenizer(files["json"])
+        self.parallel = threads > 1
+
+    def run(self, texts: list[str]) -> Any:
+        return self.tokenizer.encode_batch(texts, add_special_tokens=False, parallel=self.parallel)
+
+    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
+        return np.asarray(result.ids), np.asarray(result.offsets)
+
+    def lists(self, texts: list[str]) -> list[list[int]]:
+        return self.run(texts).to_list()
+
+
 class Tiktoken(Library):
     def __init__(self, files: dict[str, str], threads: int) -> None:
         import tiktoken
@@ -180,15 +201,19 @@ class Tokenizers(Library):
 ADAPTERS: dict[str, type[Library]] = {
     "jittok": Jittok,
     "gigatoken": Gigatoken,
+    "nanotoken": Nanotoken,
     "tiktoken": Tiktoken,
     "tokenizers": Tokenizers,
 }
-NEEDS = {"jittok": (), "gigatoken": (), "tiktoken": ("ranks",), "tokenizers": ("json",)}
+NEEDS = {"jittok": (), "gigatoken": (), "nanotoken": ("json",), "tiktoken": ("ranks",), "tokenizers": ("json",)}
+#: Models that a library does not have.
+LACKS = {"gigatoken": "WordPiece", "nanotoken": "BPE"}
 WITH_SPANS = ("jittok", "tokenizers")
 
 START_UP = {
     "jittok": "import jittok; t = jittok.load({path!r}); ids = t.encode('Hello world').ids",
     "gigatoken": "import gigatoken; t = {load}; ids = t.encode('Hello world')",
+    "nanotoken": "import nanotoken; t = nanotoken.Tokenizer({path!r}); ids = t.encode_batch(['Hello world']).ids",
     "tiktoken": (
         "import tiktoken, tiktoken_ext.openai_public as e; from tiktoken.load import load_tiktoken_bpe as l;"
         " e.load_tiktoken_bpe = lambda *a, **k: l({path!r});"
@@ -196,6 +221,10 @@ START_UP = {
     ),
     "tokenizers": "from tokenizers import Tokenizer as T; ids = T.from_file({path!r}).encode('Hello world').ids",
 }
+
+
+def kind_of(family: str) -> str:
+    return "WordPiece" if family in WORDPIECE else "BPE"
 
 
 def _pointers(lengths: Any) -> np.ndarray:
@@ -310,6 +339,7 @@ class Plan:
             name
             for name in self.libraries
             if all(kind in self.families[family] for kind in NEEDS[name])
+            and LACKS.get(name) != kind_of(family)
             and (libraries is None or name in libraries)
         ]
 
@@ -419,7 +449,8 @@ def rate_table(
     rows = []
     libraries = [name for name in plan.libraries if any(name in answers for answers in results.values())]
     for (family, corpus), answers in results.items():
-        base = rate(answers[BASELINE], key) if BASELINE in answers else None
+        baseline = BASELINES[kind_of(family)]
+        base = rate(answers[baseline], key) if baseline in answers else None
         row = [family, corpus]
         for name in libraries:
             value = rate(answers[name], key) if name in answers else None
@@ -477,7 +508,8 @@ def report(plan: Plan, parts: set[str], raw: dict[str, Any], picture: str | None
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in plan.libraries)
     out = [
         f"Measured by `scripts/compare_peers.py` on {machine()}; {versions}; best of {plan.rounds} interleaved"
-        f" rounds. MB/s (10^6 bytes of UTF-8); in brackets the ratio to {BASELINE}."
+        f" rounds. MB/s (10^6 bytes of UTF-8); in brackets the ratio to gigatoken"
+        " (WordPiece: nanotoken)."
         " `*`: ids differ from the reference's.\n"
     ]
     verdicts = {family: compare_ids(plan, family) for family in plan.families}
@@ -554,7 +586,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=Path, help="folder with bbpe/ and tiktoken/")
     parser.add_argument("--model", action="append", default=[], metavar="FAMILY=FILE",
-                        help="tokenizer.json or .tiktoken file of gpt2, cl100k or o200k; repeatable")  # fmt: skip
+                        help="tokenizer.json or .tiktoken file of a family; repeatable")  # fmt: skip
     parser.add_argument("--corpora", type=Path, required=True, help="folder with english.txt, code.txt, multi.txt")
     parser.add_argument("--corpus", action="append", help="only these corpora; repeatable")
     parser.add_argument("--family", action="append", help="only these families; repeatable")

@@ -42,9 +42,22 @@ def text(rng: random.Random) -> str:
 
 
 def configuration(rng: random.Random) -> Block:
-    """A whole tokenizer.json."""
+    """A whole tokenizer.json with a BPE model."""
     byte_level = rng.random() < 0.5
-    model = bpe(rng, byte_level)
+    return _around(rng, bpe(rng, byte_level), byte_level)
+
+
+def wordpiece_configuration(rng: random.Random) -> Block:
+    """A whole tokenizer.json with a WordPiece model; every other one is BERT's in its other parts too."""
+    block = _around(rng, wordpiece(rng), byte_level=False)
+    if rng.random() < 0.5:
+        block["normalizer"] = bert_normalizer(rng)
+        block["pre_tokenizer"] = {"type": "BertPreTokenizer"}
+    return block
+
+
+def _around(rng: random.Random, model: Block, byte_level: bool) -> Block:
+    """A model's tokenizer.json with all other parts drawn at random."""
     byte_level_decoder = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
     other_decoders: list[Block | None] = [
         None,
@@ -134,6 +147,34 @@ def bpe(rng: random.Random, byte_level: bool) -> Block:
         "ignore_merges": rng.random() < 0.3,
         "vocab": tokens,
         "merges": merges,
+    }
+
+
+def wordpiece(rng: random.Random) -> Block:
+    """A WordPiece model over a small alphabet, the suffix indicator and parts of it among its letters."""
+    prefix = rng.choice(["##", "##", "##", "", "@", "a", "ab", "\u00e9", "\u65e5", " ", "aaa", "#"])
+    letters = [*dict.fromkeys([*"abcdAB1_.', \n\u00e9e\u0301\u65e5\U0001f600\u00df\u0130#@", *prefix])]
+    alphabet = [letter for letter in letters if rng.random() < 0.8]
+    most = rng.choice([1, 2, 3, 8])
+    tokens: list[str] = []
+    for _ in range(rng.choice([0, 5, 30, 120])):
+        token = "".join(rng.choices(alphabet or ["a"], k=rng.randint(1, most)))
+        tokens.append(prefix * rng.choice([0, 1, 1]) + token)
+    tokens += [prefix * rng.choice([0, 1]) + letter for letter in alphabet if rng.random() < 0.7]
+    unknown = rng.choice(["[UNK]", "[UNK]", "a", prefix or "a", prefix + "b", "missing"])
+    if rng.random() < 0.3:
+        tokens.append(prefix)  # the indicator alone
+    if rng.random() < 0.1:
+        tokens.append("")
+    if unknown != "missing":
+        tokens.append(unknown)
+    rng.shuffle(tokens)
+    return {
+        "type": "WordPiece",
+        "unk_token": unknown,
+        "continuing_subword_prefix": prefix,
+        "max_input_chars_per_word": rng.choice([0, 1, 3, 5, 100, 100, 100]),
+        "vocab": {token: number for number, token in enumerate(dict.fromkeys(tokens or ["[PAD]"]))},
     }
 
 

@@ -128,6 +128,144 @@ def test_malformed_rank_files(tmp_path, content, message):
         jittok.load(path, format="tiktoken", pattern=r"\S+|\s+", special_tokens={})
 
 
+# ------------------------------------------------------------------------------------------------- WordPiece
+
+_BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_PIECES = ["a", "##b", "c", "##cc"]
+_WORDS = ["a", "ab", "abccb", "zz", "b", "##b a z", "[CLS] a [MASK]", "", "c" * 101, "\u4e2da", "\u00c1b \U0001f600"]
+
+
+def _lines(*tokens, end="\n"):
+    return "".join(token + end for token in tokens)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        (_lines(*_BERT, *_PIECES, end="\r\n"), None),
+        ("\ufeff" + _lines(*_BERT, *_PIECES), None),
+        ("\ufeff" + _lines(*_BERT, *_PIECES, end="\r\n")[:-2], None),
+        # Of two equal lines the later one counts, and an empty line is a token that no text has.
+        (_lines(*_BERT, *_PIECES, "a", "##b"), {"c": 7, "##cc": 8, "a": 9, "##b": 10}),
+        (_lines(*_BERT, "", *_PIECES, "", ""), {"a": 6, "##b": 7, "c": 8, "##cc": 9, "": 11}),
+        (_lines(*_BERT, "##a", "##b"), {"##a": 5, "##b": 6}),
+        (_lines(*_BERT), {}),
+    ],
+    ids=["CRLF", "byte-order mark", "both, no last line end", "duplicates", "empty lines", "only suffixes", "no pieces"],
+)
+def test_odd_vocabularies(tmp_path, text, tokens):
+    from tokenizers import BertWordPieceTokenizer
+
+    pieces = {piece: 5 + number for number, piece in enumerate(_PIECES)} if tokens is None else tokens
+    vocab = {**dict(zip(_BERT, range(5), strict=True)), **pieces}
+    reference = BertWordPieceTokenizer(vocab=vocab)
+    path = tmp_path / "vocab.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    ours = jittok.load(path)
+    for word in _WORDS:
+        expected = reference.encode(word)
+        actual = ours.encode(word)
+        assert actual.ids.tolist() == expected.ids, word
+        assert actual.spans.tolist() == [list(span) for span in expected.offsets]
+        assert ours.encode(word, "ab").ids.tolist() == reference.encode(word, "ab").ids
+    assert ours.encode_batch(_WORDS).to_lists() == [encoding.ids for encoding in reference.encode_batch(_WORDS)]
+
+
+def wordpiece(vocab=None, *, model=None, **fields):
+    """A tokenizer.json with a WordPiece model, BERT's in all that `model` and `fields` do not say."""
+    if vocab is None:
+        vocab = {token: number for number, token in enumerate([*_BERT, *_PIECES])}
+    options = {"unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+        "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
+                       "strip_accents": None, "lowercase": True},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {"type": "WordPiece", **options, **(model or {}), "vocab": vocab},
+        **fields,
+    }  # fmt: skip
+
+
+def test_a_missing_unknown_token_is_an_error_where_it_is_needed(tmp_path):
+    from tokenizers import Tokenizer
+
+    content = wordpiece({"a": 0, "##b": 1, "[CLS]": 2, "[SEP]": 3})
+    reference = Tokenizer.from_str(json.dumps(content))
+    ours = load(tmp_path, content)
+    assert ours.encode_batch(["ab a", "abb"]).to_lists() == [e.ids for e in reference.encode_batch(["ab a", "abb"])]
+    with pytest.raises(Exception, match=r"Missing \[UNK\]"):
+        reference.encode("ab z")
+    path = tmp_path / "saved.jittok"
+    ours.save(path)
+    for tok in (ours, jittok.load(path)):
+        with pytest.raises(FormatError, match="text 0 holds a word that the vocabulary does not cover"):
+            tok.encode("ab z")
+        with pytest.raises(FormatError, match="text 2 holds a word .* unk_token"):
+            tok.encode_batch(["a", "ab", "a" * 101], threads=2)
+        assert tok.encode("ab", add_special_tokens=False).ids.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (wordpiece(model={"unk_token": None}), r"model\.unk_token: expected a string"),
+        (wordpiece({"[UNK]": -1}), r"model\.vocab\.\[UNK\]: expected an integer"),
+        (wordpiece({"[UNK]": "0"}), r"model\.vocab\.\[UNK\]: expected an integer"),
+        (wordpiece(["[UNK]"]), r"model\.vocab: expected an object"),
+        (wordpiece(model={"max_input_chars_per_word": -1}), r"model\.max_input_chars_per_word: expected an integer"),
+        (wordpiece(model={"continuing_subword_prefix": None}), r"model\.continuing_subword_prefix: expected a string"),
+        (wordpiece({"a": 0}), r"post_processor\.cls\[1\]: the id 2 is neither in the vocabulary nor"),
+        (wordpiece(post_processor={"type": "BertProcessing", "sep": ["[SEP]", 99], "cls": ["[CLS]", 2]}), "the id 99 is"),
+        (wordpiece(post_processor={"type": "BertProcessing", "sep": ["[SEP]", 3]}), "the field 'cls' is missing"),
+        (wordpiece(decoder={"type": "WordPiece", "prefix": None, "cleanup": True}), r"decoder\.prefix: expected a string"),
+        (wordpiece(normalizer={"type": "BertNormalizer"}), "the field 'clean_text' is missing"),
+    ],
+)  # fmt: skip
+def test_malformed_wordpiece(tmp_path, content, message):
+    with pytest.raises(FormatError, match=message) as caught:
+        load(tmp_path, content)
+    assert "tokenizer.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"max_input_chars_per_word": 0}, {"max_input_chars_per_word": 1 << 63},
+                                     {"continuing_subword_prefix": ""}, {"unk_token": ""}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"": 9}, {"##": 9}, {"a\r": 9}, {"q": 5}, {"q": 500_000}], ids=str)
+def test_odd_wordpiece_models(tmp_path, options, more):
+    from tokenizers import Tokenizer
+
+    vocab = {token: number for number, token in enumerate([*_BERT, *_PIECES])}
+    if options.get("unk_token") == "":
+        more = {**more, "": 10}
+    content = wordpiece({**vocab, **more}, model=options)
+    reference, ours = Tokenizer.from_str(json.dumps(content)), load(tmp_path, content)
+    assert ours.encode_batch(_WORDS).to_lists() == [encoding.ids for encoding in reference.encode_batch(_WORDS)]
+    if more.get("q") != 5:  # which token of an id is shown changes from process to process in the reference
+        for word in _WORDS:
+            assert list(ours.encode(word).tokens) == reference.encode(word).tokens
+
+
+def test_a_word_of_a_million_characters(tmp_path):
+    from tokenizers import Tokenizer
+
+    vocab = {token: number for number, token in enumerate([*_BERT, "ab", "##ab", "##abab", "\u4e00", "##\u4e00"])}
+    content = wordpiece(vocab)
+    ours, reference = load(tmp_path, content), Tokenizer.from_str(json.dumps(content))
+    letters, accented = "ab" * 500_000, "a\u0301b" * 333_333
+    for word in (letters, accented, letters + " ab"):
+        encoding, expected = ours.encode(word), reference.encode(word)
+        assert encoding.ids.tolist() == expected.ids  # one unknown token, whose span is the whole word
+        assert encoding.spans.tolist() == [list(span) for span in expected.offsets]
+    # Without a limit, which the reference needs time for that grows with the square of the length.
+    ours = load(tmp_path, wordpiece(vocab, model={"max_input_chars_per_word": 1 << 40}))
+    encoding = ours.encode(letters, add_special_tokens=False)
+    assert encoding.ids.tolist() == [5] + [7] * 249_999 + [6]
+    assert encoding.spans[-1].tolist() == [999_998, 1_000_000]
+    assert ours.encode(letters + "z", add_special_tokens=False).ids.tolist() == [1]
+    assert ours.count("\u4e00" * 1_000_000, add_special_tokens=False) == 1_000_000
+
+
 # ------------------------------------------------------------------------------------------------- jittok files
 
 
@@ -138,6 +276,9 @@ def contents():
         tok = (
             jittok.load_default() if seed == 0 else _from_block(random_configs.configuration(random.Random(seed)))
         )
+        result.append(jittok_file.write(tok.spec, tok.plan, tok._vocabulary.tables))
+    for seed in (1, 2):
+        tok = _from_block(random_configs.wordpiece_configuration(random.Random(seed)))
         result.append(jittok_file.write(tok.spec, tok.plan, tok._vocabulary.tables))
     return result
 

@@ -8,6 +8,7 @@ from specs import model_path, post_processors, spec_of
 from jittok import errors, spec
 from jittok.encodings import EncodedTexts
 from jittok.post_processing import PostProcessor, check_truncation, merged_words, room_for, windows
+from jittok.tokenizer import Tokenizer
 from jittok.vocabulary import Vocabulary, build_vocabulary
 
 TEXTS = [
@@ -331,6 +332,25 @@ def test_impossible_settings_are_refused_whatever_the_text(roberta):
                 roberta.processor.process(encoded, truncation=chosen)
             with pytest.raises(errors.ArgumentError, match=f"max_length={length}|stride={stride}"):
                 roberta.processor.process_batch(encoded, truncation=chosen)
+
+
+def test_impossible_settings_are_refused_before_texts_are_looked_at():
+    template = spec.Template(
+        (spec.TemplatePiece(0, None, (0,), ("a",)), spec.TemplatePiece(0, "A")),
+        (spec.TemplatePiece(0, None, (0, 0), ("a", "a")), spec.TemplatePiece(0, "A"), spec.TemplatePiece(0, "B")),
+    )
+    tok = Tokenizer(spec.TokenizerSpec(spec.BPEModel({"a": 0}, ()), post_processors=(template,)))
+    bad = b"\xff"
+    with pytest.raises(errors.ArgumentError, match="max_length=0"):
+        tok.encode(bad, max_length=0)
+    with pytest.raises(errors.ArgumentError, match="stride=3"):
+        tok.encode_batch([bad], max_length=4, stride=3)
+    with pytest.raises(errors.TextError):
+        tok.encode_batch([bad], max_length=4, stride=2)
+    with pytest.raises(errors.ArgumentError, match="stride=2"):
+        tok.encode_batch([bad], [bad], max_length=4, stride=2)
+    with pytest.raises(errors.TextError):
+        tok.encode(bad, bad, max_length=4, stride=2, add_special_tokens=False)
 
 
 def test_a_batch_names_the_text_that_cannot_be_cut(gpt2):

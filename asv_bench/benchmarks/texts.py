@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import jittok
+from jittok import spec
+from jittok.tokenizer import Tokenizer
 
 #: Bytes of UTF-8, roughly, of each corpus.
 SIZE = 1_000_000
@@ -22,6 +25,8 @@ _FILES = {
     "deepseek": "bbpe/deepseek-v4/tokenizer.json",
     "cl100k": "tiktoken/cl100k_base/cl100k_base.tiktoken",
     "o200k": "tiktoken/o200k_base/o200k_base.tiktoken",
+    "bert": "wordpiece/bert-base-uncased/tokenizer.json",
+    "bert-multilingual": "wordpiece/bert-base-multilingual-cased/tokenizer.json",
 }
 
 
@@ -32,11 +37,20 @@ def model_path(family: str) -> Path | None:
     return path if path is not None and path.exists() else None
 
 
-FAMILIES = ["default", *(family for family in _FILES if model_path(family))]
+FAMILIES = ["default", "wordpiece", *(family for family in _FILES if model_path(family))]
 
 
 def load(family: str) -> Any:
-    """Load the family's tokenizer."""
+    """Load the family's tokenizer. "wordpiece" is BERT with a vocabulary made from Hamlet."""
+    if family == "wordpiece":
+        return Tokenizer(
+            spec.TokenizerSpec(
+                spec.WordPieceModel(word_pieces(), "[UNK]"),
+                normalizers=(spec.BertNormalizer(),),
+                pre_tokenizers=(spec.BertPreTokenizer(),),
+                decoders=(spec.DecodeWordPiece(),),
+            )
+        )
     return jittok.load_default() if family == "default" else jittok.load(model_path(family))
 
 
@@ -44,6 +58,22 @@ def load(family: str) -> Any:
 def hamlet() -> str:
     """The play."""
     return (Path(jittok.__file__).parent / "data" / "hamlet.txt").read_text(encoding="utf-8")
+
+
+@functools.cache
+def word_pieces() -> dict[str, int]:
+    """Letters, the frequent words of Hamlet, and frequent parts of its words."""
+    words = Counter(word.strip(".,;:!?'()[]-").lower() for word in hamlet().split())
+    parts: Counter[str] = Counter()
+    for word, n in words.items():
+        for first in range(1, len(word)):
+            for last in range(first + 1, min(first + 6, len(word)) + 1):
+                parts[word[first:last]] += n
+    letters = sorted({letter for word in words for letter in word})
+    tokens = ["[UNK]", *letters, *(f"##{letter}" for letter in letters)]
+    tokens += [word for word, _ in words.most_common(4000) if word]
+    tokens += [f"##{part}" for part, _ in parts.most_common(4000)]
+    return {token: number for number, token in enumerate(dict.fromkeys(tokens))}
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import Any
 from jittok.cli import arguments
 
 #: Families of models, each with kernels of its own.
-FAMILIES = ("bpe",)
+FAMILIES = ("bpe", "wordpiece")
 
 
 def add(commands: Any) -> None:
@@ -41,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
             options.tokenizer: lambda: iter([arguments.load_tokenizer(options)])
         }
     else:
-        subjects = {family: bpe_tokenizers for family in FAMILIES if options.family in (None, family)}
+        makers = {"bpe": bpe_tokenizers, "wordpiece": wordpiece_tokenizers}
+        subjects = {family: makers[family] for family in FAMILIES if options.family in (None, family)}
     for name, tokenizers in subjects.items():
         start = time.perf_counter()
         for tokenizer in tokenizers():
@@ -87,6 +88,43 @@ def bpe_tokenizers() -> Iterator[Any]:
             pre_tokenizers=(spec.Split("_", "removed", is_regex=False),),
             post_processors=(template, spec.TrimOffsets()),
             decoders=(spec.DecodeFuse(),),
+        )
+    )
+
+
+def wordpiece_tokenizers() -> Iterator[Any]:
+    """Yield tokenizers that between them use every kernel of WordPiece: BERT's, and one with the parts around it."""
+    from jittok import spec
+    from jittok.tokenizer import Tokenizer
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<end>"]
+    pieces = [*special, "t", "##h", "##e", "x", "##x", "##xx", "the", "1", "##2"]
+    vocab = {token: number for number, token in enumerate(pieces)}
+    added = tuple(
+        spec.AddedToken(number, token, special=True, normalized=False) for number, token in enumerate(special)
+    )
+    first, second = spec.TemplatePiece(0, "A"), spec.TemplatePiece(1, "B")
+    last = spec.TemplatePiece(1, None, (3,), ("[SEP]",))
+    start, end = (spec.TemplatePiece(0, None, (number,), (special[number],)) for number in (2, 3))
+    template = spec.Template((start, first, end), (start, first, end, second, last))
+    for lowercase in (True, False):
+        yield Tokenizer(
+            spec.TokenizerSpec(
+                model=spec.WordPieceModel(vocab, "[UNK]"),
+                added_tokens=(*added, spec.AddedToken(len(vocab), "abba")),
+                normalizers=(spec.BertNormalizer(lowercase=lowercase),),
+                pre_tokenizers=(spec.BertPreTokenizer(),),
+                post_processors=(template,),
+                decoders=(spec.DecodeWordPiece(),),
+            )
+        )
+    yield Tokenizer(
+        spec.TokenizerSpec(
+            model=spec.WordPieceModel(vocab, "[UNK]"),
+            added_tokens=added,
+            normalizers=(spec.UnicodeForm("NFD"), spec.Lowercase(), spec.StripAccents()),
+            pre_tokenizers=(spec.Whitespace(), spec.Punctuation()),
+            decoders=(spec.DecodeWordPiece(),),
         )
     )
 
