@@ -28,12 +28,17 @@ from jittok.tables import (
     MERGE_UNKNOWN,
     MISSING_UNKNOWN,
     N_MASKS,
+    RULE_SENTENCEPIECE,
+    UNIGRAM_MISSING,
+    UNIGRAM_RULE,
+    UNIGRAM_UNKNOWN,
     WORDPIECE_MISSING,
     WORDPIECE_SKIP_SPACE,
     WORDPIECE_UNKNOWN,
     Blanks,
     MergeTables,
     SplitTables,
+    UnigramTables,
     WordPieceTables,
     read_only,
 )
@@ -60,6 +65,8 @@ LARGEST_CACHE_BITS = 20
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
 PRELOADED_TOKENS = 1 << 16
+#: Bytes of the longest text that the scratch arrays of a unigram model begin with.
+LATTICE_BYTES = 1 << 16
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -256,13 +263,13 @@ class Worker:
 
     __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "scratch")
 
-    def __init__(self, n_masks: int) -> None:
+    def __init__(self, n_masks: int, lattice: bool) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import CHUNK, new_chunk
         from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
-        self.scratch = new_word_scratch()
+        self.scratch = new_word_scratch(unigram=lattice)
         self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.bytes_seen = 0
@@ -274,6 +281,7 @@ class Engine:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._workers: deque[Worker] = deque()
+        self._lattices: deque[Any] = deque()  # scratch of unigram models
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._model = plan.model
@@ -302,6 +310,9 @@ class Engine:
                 self._missing_unknown = unknown
             fallback = bool(numbers[MERGE_BYTE_FALLBACK]) and bool((plan.model.fallback_symbol >= 0).all())
             self._drops = not self._is_ranked and unknown < 0 and not fallback
+        elif isinstance(plan.model, UnigramTables):
+            if numbers[UNIGRAM_MISSING]:
+                self._missing_unknown = int(numbers[UNIGRAM_UNKNOWN])
         else:
             if numbers[WORDPIECE_MISSING]:
                 self._missing_unknown = int(numbers[WORDPIECE_UNKNOWN])
@@ -325,6 +336,7 @@ class Engine:
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
         self._workers.clear()
+        self._lattices.clear()
 
     def cache_bytes(self) -> int:
         """Memory that idle workers hold."""
@@ -676,7 +688,7 @@ class Engine:
         try:
             worker = self._workers.pop()
         except IndexError:
-            worker = Worker(int(self.plan.last_split.numbers[N_MASKS]))
+            worker = Worker(int(self.plan.last_split.numbers[N_MASKS]), isinstance(self._model, UnigramTables))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
@@ -827,13 +839,18 @@ class Engine:
 
         `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says.
         """
-        from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH, encode_segments, encode_wordpiece_segments
+        from jittok.kernels import segments
+        from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH
         from jittok.kernels.split import POSITION, SEGMENT
         from jittok.kernels.word_cache import NEEDED, WRITTEN, new_word_scratch
 
         if not len(start):
             return first
         plan = self.plan
+        model = self._model
+        lattice = isinstance(model, UnigramTables)
+        if isinstance(model, UnigramTables) and model.numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE:
+            return self._run_unigram(model, data, start, end, out, first, part_end, word, length)
         worker = self._acquire(n_bytes)
         state = worker.chunk.state
         state[:] = 0
@@ -841,9 +858,11 @@ class Engine:
         state[POSITION] = start[0]
         state[WRITTEN] = first
         data = _frozen(data)
-        encode: Callable[..., int] = encode_segments
-        if isinstance(self._model, WordPieceTables):
-            encode = encode_wordpiece_segments
+        encode: Callable[..., int] = segments.encode_segments
+        if isinstance(model, WordPieceTables):
+            encode = segments.encode_wordpiece_segments
+        elif lattice:
+            encode = segments.encode_unigram_words
         while True:
             status = encode(
                 plan.last_split,
@@ -862,7 +881,7 @@ class Engine:
                 length,
             )
             if status == MORE_SCRATCH:
-                worker.scratch = new_word_scratch(int(state[NEEDED]))
+                worker.scratch = new_word_scratch(int(state[NEEDED]), lattice)
             elif status == MORE_CACHE:
                 self._enlarge(worker)
             else:
@@ -870,8 +889,39 @@ class Engine:
         n = int(state[WRITTEN])
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
-            worker.scratch = new_word_scratch()
+            worker.scratch = new_word_scratch(unigram=lattice)
         self._workers.append(worker)
+        return n
+
+    def _run_unigram(
+        self,
+        model: UnigramTables,
+        data: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        out: NDArray[np.int32],
+        first: int,
+        part_end: NDArray[np.int64],
+        word: NDArray[np.int32],
+        length: NDArray[np.int32],
+    ) -> int:
+        """As :meth:`_run_kernel`, by SentencePiece's rule, under which a text is one pre-token."""
+        from jittok.kernels.unigram import MORE_SCRATCH, STATE, encode_unigram_segments, new_unigram_scratch
+        from jittok.kernels.word_cache import NEEDED, WRITTEN
+
+        try:
+            scratch = self._lattices.pop()
+        except IndexError:
+            scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
+        state = np.zeros(STATE, np.int64)
+        state[WRITTEN] = first
+        arguments = _frozen(data), start, end, len(start), state
+        while encode_unigram_segments(model, *arguments, scratch, out, part_end, length) == MORE_SCRATCH:
+            scratch = new_unigram_scratch(int(state[NEEDED]), RULE_SENTENCEPIECE)
+        n = int(state[WRITTEN])
+        word[first:n] = 0
+        if len(scratch.codes) <= 16 * LATTICE_BYTES:
+            self._lattices.append(scratch)
         return n
 
     def _find_spans(

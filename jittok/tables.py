@@ -239,6 +239,10 @@ RULE_SENTENCEPIECE = 0
 RULE_TOKENIZERS = 1
 
 
+#: The tables of any model.
+ModelTables = MergeTables | WordPieceTables | UnigramTables
+
+
 class AddedTokenTables(NamedTuple):
     """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import UnsupportedError
@@ -19,6 +20,7 @@ from jittok.spec import (
     Punctuation,
     RankModel,
     SentencePieceModel,
+    SentencePieceNormalizer,
     Split,
     TokenizerSpec,
     UnigramModel,
@@ -26,7 +28,14 @@ from jittok.spec import (
     WhitespaceSplit,
     WordPieceModel,
 )
-from jittok.tables import AddedTokenTables, MergeTables, SplitAutomaton, SplitTables, WordPieceTables
+from jittok.tables import (
+    AddedTokenTables,
+    MergeTables,
+    ModelTables,
+    SplitAutomaton,
+    SplitTables,
+    UnigramTables,
+)
 from jittok.unicode.intervals import EMPTY
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
@@ -91,7 +100,7 @@ class Plan:
     normalizer: Rewriter | None
     stages: tuple[SplitStage | Rewriter, ...]
     last_split: SplitTables
-    model: MergeTables | WordPieceTables
+    model: ModelTables
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -128,7 +137,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     )
 
 
-def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | WordPieceTables:
+def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
     if isinstance(spec.model, WordPieceModel):
         from jittok.build.wordpiece_tables import build_wordpiece_tables
         from jittok.unicode import classes
@@ -146,8 +155,21 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | Word
             space=blanks if skips_blanks and blanks is not None else EMPTY,
             skip_space=skips_blanks,
         )
-    if isinstance(spec.model, UnigramModel | SentencePieceModel):
-        raise UnsupportedError(f"models of the kind {type(spec.model).__name__} cannot encode yet")
+    if isinstance(spec.model, UnigramModel):
+        from jittok.build.unigram_tables import build_unigram_tables
+
+        unknown = spec.model.unk_id
+        return build_unigram_tables(
+            spec.model.pieces,
+            spec.model.scores,
+            rule="tokenizers",
+            # An unknown piece that the vocabulary lacks is one piece more, whose id the engine takes for an error.
+            unknown=len(spec.model.pieces) if unknown is None else unknown,
+            is_missing=unknown is None,
+            byte_fallback=spec.model.byte_fallback,
+        )
+    if isinstance(spec.model, SentencePieceModel):
+        return _sentencepiece_tables(spec, spec.model)
     from jittok.build.merge_tables import build_merge_tables
 
     # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
@@ -155,11 +177,36 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | Word
     return build_merge_tables(spec.model, byte_level=byte_level)
 
 
+def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> MergeTables | UnigramTables:
+    if model.kind == "unigram":
+        from jittok.build.unigram_tables import build_unigram_tables
+
+        return build_unigram_tables(
+            model.pieces,
+            model.scores,
+            np.frombuffer(model.types, np.uint8),
+            byte_fallback=model.byte_fallback,
+            space_as_blank=_is_compact(spec),
+        )
+    raise UnsupportedError(f"SentencePiece models of the kind {model.kind} cannot encode yet")
+
+
+def _is_compact(spec: TokenizerSpec) -> bool:
+    """Whether normalised text has U+0020 for U+2581, which is a third as long."""
+    return (
+        isinstance(spec.model, SentencePieceModel)
+        and spec.model.kind == "unigram"
+        and len(spec.normalizers) == 1
+        and isinstance(spec.normalizers[0], SentencePieceNormalizer)
+        and spec.normalizers[0].escape_whitespaces
+    )
+
+
 def restored_plan(
     spec: TokenizerSpec,
     stages: tuple[SplitStage | Rewriter, ...],
     last_split: SplitTables,
-    model: MergeTables | WordPieceTables,
+    model: ModelTables,
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
     normalizer = _normalizer(spec)
@@ -177,7 +224,7 @@ def _normalizer(spec: TokenizerSpec) -> Rewriter | None:
         return None
     from jittok.rewriting import build_rewriter
 
-    return build_rewriter(spec.normalizers)
+    return build_rewriter(spec.normalizers, compact=_is_compact(spec))
 
 
 def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:

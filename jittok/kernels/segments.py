@@ -259,5 +259,11 @@ encode_wordpiece_segments = segment_encoder(
 )
 #: By tokenizers' rule, where each pre-token's score starts from 0.
 encode_unigram_words = segment_encoder(
-    "encode_unigram_words", unigram.unigram_word, unigram.encode_new_words, wordpiece.leave_words
+    "encode_unigram_words",
+    unigram.unigram_word,
+    unigram.encode_new_words,
+    wordpiece.leave_words,
+    bpe.knows_lengths,
+    bpe.write_lengths,
+    counts_empty=1,
 )
