@@ -424,3 +424,14 @@ CHARSMAP_COMPACT = 4  # 1: U+2581 becomes U+0020 too
 CHARSMAP_HAS_SYMBOLS = 5
 CHARSMAP_NEWLINE = 6  # 1: U+000A becomes a blank whatever follows
 CHARSMAP_NUMBERS = 7
+
+
+class PrecompiledTables(NamedTuple):
+    """A charsmap, and where grapheme clusters end; see :class:`CharsmapTables`."""
+
+    page_of: NDArray[np.uint16]  # two levels as in CodepointClasses
+    entry: NDArray[np.uint32]  # as in CharsmapTables
+    break_page_of: NDArray[np.uint16]
+    break_class: NDArray[np.uint8]  # see jittok.unicode.graphemes
+    strings: NDArray[np.uint8]
+    rules: NDArray[np.uint32]

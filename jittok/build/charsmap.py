@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from jittok import tables
 from jittok.errors import FormatError
 from jittok.spec import SentencePieceNormalizer
-from jittok.tables import CharsmapTables, read_only
+from jittok.tables import CharsmapTables, PrecompiledTables, read_only
+from jittok.unicode.graphemes import grapheme_classes
 from jittok.unicode.normalization import fold_pages
 
 _LABEL = 0x800000FF
@@ -431,3 +432,45 @@ def read_rules(text: Iterable[str], where: str) -> dict[str, str]:
             raise FormatError(f"{where}: line {number}: the left side of the rule is empty")
         rules[sides[0]] = sides[1] if len(sides) > 1 else ""
     return rules
+
+
+@lru_cache(maxsize=16)
+def precompiled_tables(charsmap: bytes) -> PrecompiledTables:
+    """Build the tables of tokenizers' Precompiled normalizer.
+
+    Parameters
+    ----------
+    charsmap
+        Not empty.
+
+    Raises
+    ------
+    FormatError
+        The charsmap is not sound.
+    """
+    rules, strings, keys = _parsed(charsmap, "precompiled_charsmap")
+    page_of, pages = fold_pages(_entries(keys))
+    return PrecompiledTables(page_of, pages, *fold_pages(grapheme_classes()), strings, rules)
+
+
+def precompiled_suspicion(charsmap: bytes) -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for tokenizers' Precompiled normalizer.
+
+    Parameters
+    ----------
+    charsmap
+        Not empty.
+    """
+    entry = _entries(_parsed(charsmap, "precompiled_charsmap")[2])
+    # A longer rule needs something that comes second in one.
+    changes = (entry & (tables.CHARSMAP_MAPPED | tables.CHARSMAP_CONTINUES)) != 0
+    return changes.astype(np.uint8) * np.uint8(tables.SUSPICION_CHANGES)
+
+
+def _entries(keys: _Keys) -> NDArray[np.uint32]:
+    """An entry for each codepoint, from the rules."""
+    entry = np.zeros(0x110000, np.uint32)
+    _mark(entry, np.zeros(128, np.bool_), keys, tables.CHARSMAP_MAPPED)
+    mapped = keys.values >= 0
+    entry[keys.codepoints[mapped]] |= (keys.values[mapped] << tables.CHARSMAP_OFFSET).astype(np.uint32)
+    return entry

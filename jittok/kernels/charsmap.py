@@ -23,6 +23,26 @@ from jittok.tables import (
     CHARSMAP_SUFFIX,
     CHARSMAP_SYMBOL,
 )
+from jittok.unicode.graphemes import (
+    BREAK,
+    CONJUNCT,
+    CONSONANT,
+    CONTROL,
+    CR,
+    EXTEND,
+    HANGUL_L,
+    HANGUL_LV,
+    HANGUL_LVT,
+    HANGUL_T,
+    HANGUL_V,
+    LF,
+    LINKER,
+    PICTOGRAPHIC,
+    PREPEND,
+    REGIONAL,
+    SPACING_MARK,
+    ZWJ,
+)
 
 #: Rules and symbols that begin one with the other, of which the reference looks at no more.
 MOST_RULES = 32
@@ -384,4 +404,178 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
             out.source_end[count - 1] = final
         out.ends[segment] = written
         out.indptr[segment + 1] = count
+    return written
+
+
+@helper
+def is_cluster_end(before: Any, after: Any, pictographic: Any, conjunct: Any, is_odd: Any) -> bool:
+    """Whether a grapheme cluster ends between two codepoints of these classes.
+
+    `pictographic` is 2 where a pictographic codepoint, and marks, and a joiner end here; `conjunct` 2 where a consonant
+    does, with a linker among the marks after it; `is_odd` says that an odd number of regional indicators does.
+    """
+    first = before & BREAK
+    second = after & BREAK
+    if first == CR and second == LF:
+        return False
+    if CR <= first <= CONTROL or CR <= second <= CONTROL:
+        return True
+    if EXTEND <= second <= SPACING_MARK or first == PREPEND:
+        return False
+    if first == HANGUL_L and (HANGUL_L <= second <= HANGUL_V or HANGUL_LV <= second <= HANGUL_LVT):
+        return False
+    if (first == HANGUL_LV or first == HANGUL_V) and HANGUL_V <= second <= HANGUL_T:
+        return False
+    if (first == HANGUL_LVT or first == HANGUL_T) and second == HANGUL_T:
+        return False
+    if conjunct == 2 and after & CONJUNCT == CONSONANT:
+        return False
+    if pictographic == 2 and second == PICTOGRAPHIC:
+        return False
+    return not (is_odd and second == REGIONAL)
+
+
+@helper
+def string_codepoints(strings: Any, at: Any, codepoints: Any, written: Any, room: Any) -> int:
+    """Decode the string at `at` to ``codepoints[written:]``; how many, or -1 for more than `room`."""
+    n = 0
+    while strings[at] != 0:
+        if n == room:
+            return -1
+        codepoint, width = codepoint_at(strings, at)
+        codepoints[written + n] = codepoint
+        n += 1
+        at += width
+    return n
+
+
+@kernel
+def apply_precompiled(tables: Any, text: Any, out: Any) -> int:
+    """Apply a charsmap as tokenizers does.
+
+    A grapheme cluster shorter than six bytes becomes what the *shortest* rule says that it begins with, all of it; in
+    others, and where no rule fits, each codepoint becomes what its own rule says.
+
+    Parameters
+    ----------
+    tables : PrecompiledTables
+    text, out : AlignedText
+
+    Returns
+    -------
+    int
+        Codepoints written, or minus the capacity to try next. Linear.
+
+    Notes
+    -----
+    The k-th codepoint of what comes out of a rule comes from the k-th of what went in, further ones from the last one,
+    and the last one from all that is left.
+    """
+    aligned = text.source_start.shape[0] > 0
+    capacity = out.codepoints.shape[0]
+    entries = tables.entry
+    strings = tables.strings
+    written = 0
+    out.indptr[0] = 0
+    for segment in range(text.indptr.shape[0] - 1):
+        i = np.int64(text.indptr[segment])
+        last = np.int64(text.indptr[segment + 1])
+        codepoint = np.int64(0)
+        before = np.int64(0)
+        if i < last:
+            codepoint = np.int64(text.codepoints[i])
+            page = np.int64(tables.break_page_of[codepoint >> 7])
+            before = np.int64(tables.break_class[page << 7 | codepoint & 127])
+        while i < last:
+            # The cluster [i, j) and its bytes; the class of what follows it is `before` of the next one.
+            j = i
+            n_bytes = np.int64(0)
+            pictographic = 0
+            conjunct = 0
+            is_odd = False
+            is_inside = True
+            while is_inside:
+                n_bytes += 1 + (codepoint >= 0x80) + (codepoint >= 0x800) + (codepoint >= 0x10000)
+                kind = before & BREAK
+                if kind == PICTOGRAPHIC:
+                    pictographic = 1
+                elif kind == ZWJ and pictographic == 1:
+                    pictographic = 2
+                elif kind != EXTEND or pictographic == 2:
+                    pictographic = 0
+                if before & CONJUNCT == CONSONANT:
+                    conjunct = 1
+                elif before & CONJUNCT == LINKER and conjunct > 0:
+                    conjunct = 2
+                elif before & CONJUNCT == 0:
+                    conjunct = 0
+                is_odd = kind == REGIONAL and not is_odd
+                j += 1
+                is_inside = False
+                if j < last:
+                    codepoint = np.int64(text.codepoints[j])
+                    page = np.int64(tables.break_page_of[codepoint >> 7])
+                    after = np.int64(tables.break_class[page << 7 | codepoint & 127])
+                    is_inside = not is_cluster_end(before, after, pictographic, conjunct, is_odd)
+                    before = after
+            first = i
+            if j > i + 1 and n_bytes < 6:
+                # The shortest rule: of the first codepoint, or of some.
+                unit = np.int64(tables.rules[0])
+                node = (unit >> 10) << ((unit & 0x200) >> 6)
+                k = i
+                value = np.int64(-1)
+                while k < j and node >= 0 and value < 0:
+                    one = np.int64(text.codepoints[k])
+                    width = 1 + (one >= 0x80) + (one >= 0x800) + (one >= 0x10000)
+                    for m in range(width):
+                        byte = one
+                        if width > 1:
+                            byte = 0x80 | (one >> (6 * (width - 1 - m))) & 0x3F
+                            if m == 0:
+                                byte = (0xF00 >> width) & 0xFF | one >> (6 * (width - 1))
+                        if node >= 0:
+                            node ^= byte
+                            unit = np.int64(tables.rules[node])
+                            if unit & 0x800000FF != byte or byte == 0:
+                                node = np.int64(-1)
+                            else:
+                                node ^= (unit >> 10) << ((unit & 0x200) >> 6)
+                                if unit & 0x100:
+                                    value = np.int64(tables.rules[node]) & 0x7FFFFFFF
+                    k += 1
+                if value >= 0:
+                    n = string_codepoints(strings, value, out.codepoints, written, capacity - written)
+                    if n < 0:
+                        return -(2 * capacity + 64)
+                    if aligned:
+                        for m in range(n):
+                            source = min(i + m, j - 1)
+                            out.source_start[written + m] = text.source_start[source]
+                            out.source_end[written + m] = text.source_end[source]
+                        if n > 0 and n < j - i:
+                            out.source_end[written + n - 1] = text.source_end[j - 1]
+                    written += n
+                    first = j  # else each codepoint by itself
+            for k in range(first, j):
+                one = np.int64(text.codepoints[k])
+                page = np.int64(tables.page_of[one >> 7])
+                entry = np.int64(entries[page << 7 | one & 127])
+                n = 1
+                if entry & CHARSMAP_MAPPED:
+                    value = entry >> CHARSMAP_OFFSET
+                    n = string_codepoints(strings, value, out.codepoints, written, capacity - written)
+                    if n < 0:
+                        return -(2 * capacity + 64)
+                else:
+                    if written == capacity:
+                        return -(2 * capacity + 64)
+                    out.codepoints[written] = one
+                if aligned:
+                    for m in range(n):
+                        out.source_start[written + m] = text.source_start[k]
+                        out.source_end[written + m] = text.source_end[k]
+                written += n
+            i = j
+        out.indptr[segment + 1] = written
     return written
