@@ -235,5 +235,5 @@ encode_wordpiece_segments = segment_encoder(
 )
 #: By tokenizers' rule, where each pre-token's score starts from 0.
 encode_unigram_words = segment_encoder(
-    "encode_unigram_words", unigram.unigram_word, unigram.encode_new_words, wordpiece.leave_words
+    "encode_unigram_words", unigram.unigram_word, unigram.encode_new_words, wordpiece.leave_words, 1
 )
