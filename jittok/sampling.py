@@ -259,11 +259,12 @@ def score(tables: UnigramTables, text: str, lengths: Any) -> float:
     kind: Any = np.float32 if tables.numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE else np.float64
     total = kind(0)
     starts = ends - np.asarray(lengths, np.int64)
-    for first, last in zip(reversed(starts.tolist()), reversed(ends.tolist()), strict=True):
-        token = find_piece(tables, data[first:last])
-        if token >= 0:
-            total = kind(kind(tables.scores[token]) + total)
-        else:
+    with np.errstate(over="ignore"):  # the unknown score of a model without normal pieces is the largest number
+        for first, last in zip(reversed(starts.tolist()), reversed(ends.tolist()), strict=True):
+            token = find_piece(tables, data[first:last])
+            if token >= 0:
+                total = kind(kind(tables.scores[token]) + total)
+                continue
             characters = sum(byte & 0xC0 != 0x80 for byte in data[first:last])
             # Bytes of one unknown character may be parts of their own: it counts where it begins.
             for _ in range(characters):
