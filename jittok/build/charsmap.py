@@ -464,7 +464,8 @@ def precompiled_suspicion(charsmap: bytes) -> NDArray[np.uint8]:
     entry = _entries(_parsed(charsmap, "precompiled_charsmap")[2])
     # A longer rule needs something that comes second in one.
     changes = (entry & (tables.CHARSMAP_MAPPED | tables.CHARSMAP_CONTINUES)) != 0
-    return changes.astype(np.uint8) * np.uint8(tables.SUSPICION_CHANGES)
+    suspicion: NDArray[np.uint8] = changes.astype(np.uint8) * np.uint8(tables.SUSPICION_CHANGES)
+    return suspicion
 
 
 def _entries(keys: _Keys) -> NDArray[np.uint32]:

@@ -9,6 +9,7 @@ kernel that reads its tables stays inside them.
 
 from __future__ import annotations
 
+import base64
 import json
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +25,8 @@ from numpy.typing import NDArray
 from jittok import spec as spec_module
 from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
-from jittok.build.validate import check_merges, check_split, check_vocabulary, check_wordpiece
-from jittok.errors import FormatError, MissingFileError
+from jittok.build.validate import check_merges, check_split, check_unigram, check_vocabulary, check_wordpiece
+from jittok.errors import FormatError, MissingFileError, UnsupportedError
 from jittok.spec import (
     BPEModel,
     CharDelimiterSplit,
@@ -33,18 +34,26 @@ from jittok.spec import (
     DecodeStrip,
     Metaspace,
     Model,
+    PieceType,
     RankModel,
+    SentencePieceModel,
     Template,
     TokenizerSpec,
+    UnigramModel,
     WordPieceModel,
 )
 from jittok.tables import (
     MISSING_UNKNOWN,
     PRESENT,
+    SPECIAL,
+    UNIGRAM_MISSING,
+    UNIGRAM_NUMBERS,
     WORDPIECE_MISSING,
     WORDPIECE_NUMBERS,
     MergeTables,
+    ModelTables,
     SplitTables,
+    UnigramTables,
     VocabularyTables,
     WordPieceTables,
 )
@@ -62,7 +71,11 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "U64": np.dtype("<u8"),
     "I32": np.dtype("<i4"),
     "I64": np.dtype("<i8"),
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
 }
+#: What the arrays of each model's tables are called.
+_GROUPS: dict[type, str] = {MergeTables: "merges", WordPieceTables: "wordpiece", UnigramTables: "unigram"}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MOST_HEADER_BYTES = 1 << 26
 _DEEPEST_SPEC = 64
@@ -88,7 +101,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
         A tokenizer and its tables.
     """
     arrays: dict[str, NDArray[Any]] = {}
-    _add_group(arrays, "wordpiece" if isinstance(plan.model, WordPieceTables) else "merges", plan.model)
+    _add_group(arrays, _GROUPS[type(plan.model)], plan.model)
     _add_group(arrays, "vocabulary", vocabulary)
     stages: list[dict[str, Any]] = []
     for stage in plan.stages:
@@ -102,7 +115,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
     metadata = {
         "format": "jittok",
         "version": str(VERSION),
-        "spec": json.dumps(_plain(spec), ensure_ascii=True, sort_keys=True),
+        "spec": json.dumps(_stated_spec(spec), ensure_ascii=True, sort_keys=True),
         "plan": json.dumps({"stages": stages}, sort_keys=True),
     }
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
@@ -128,9 +141,43 @@ def _add_group(arrays: dict[str, NDArray[Any]], prefix: str, group: Any) -> None
         arrays[f"{prefix}.{name}"] = array
 
 
+def _stated_spec(spec: TokenizerSpec) -> Any:
+    """The spec as JSON values; that of a SentencePiece file is the file itself."""
+    if not isinstance(spec.model, SentencePieceModel):
+        return _plain(spec)
+    if spec != _spec_of_file(_model_file(spec)):
+        raise UnsupportedError(
+            "a tokenizer that says more than its SentencePiece model, such as further added tokens, cannot be saved as a "
+            "jittok file; save the model as it is, and add to it after loading"
+        )
+    return {"kind": "SentencePiece file"}
+
+
+def _spec_of_file(content: bytes) -> TokenizerSpec:
+    from jittok.formats import sentencepiece_model
+
+    return sentencepiece_model.read(content, "the SentencePiece model")
+
+
+def _model_file(spec: TokenizerSpec) -> bytes:
+    from jittok.formats import sentencepiece_model
+
+    return sentencepiece_model.write(spec)
+
+
 def _add_model(arrays: dict[str, NDArray[Any]], spec: TokenizerSpec) -> None:
     """What the model's file said, for saving in another format: strings with their ids, and merges as ids."""
     model = spec.model
+    if isinstance(model, SentencePieceModel):
+        arrays["model.file"] = np.frombuffer(_model_file(spec), np.uint8)
+        return
+    if isinstance(model, UnigramModel):
+        encoded = [piece.encode("utf-8", "surrogatepass") for piece in model.pieces]
+        arrays["model.strings"] = np.frombuffer(b"".join(encoded), np.uint8)
+        arrays["model.string_indptr"] = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+        arrays["model.ids"] = np.arange(len(encoded), dtype=np.int32)
+        arrays["model.scores"] = np.array(model.scores, np.float64)
+        return
     if isinstance(model, RankModel):
         items: Mapping[Any, int] = model.ranks
         tokens = list(items)
@@ -153,9 +200,11 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         result: dict[str, Any] = {"kind": type(value).__name__}
         for field in fields(value):
-            if field.name not in ("vocab", "merges", "ranks"):
+            if field.name not in ("vocab", "merges", "ranks", "pieces", "scores"):
                 result[field.name] = _plain(getattr(value, field.name))
         return result
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode("ascii")}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
@@ -208,6 +257,9 @@ def read_spec(path: Path) -> TokenizerSpec:
 
 def _spec_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str) -> TokenizerSpec:
     stated = json.loads(metadata["spec"])
+    if stated["kind"] == "SentencePiece file":
+        (content,) = _group(arrays, "model", ["file"], where)
+        return _spec_of_file(content.tobytes())
     (flags,) = _group(arrays, "vocabulary", ["flags"], where)
     model = _stored_model(stated["model"], arrays, flags.size, where)
     spec = _restored(stated, {"model": model}, 0)
@@ -259,7 +311,7 @@ def parse(content: Any, where: str) -> Stored:
 
 def _checked_model(
     spec: TokenizerSpec, arrays: dict[str, NDArray[Any]], size: int, where: str
-) -> MergeTables | WordPieceTables:
+) -> ModelTables:
     """The model's tables, whose ids are below `size`."""
     if isinstance(spec.model, WordPieceModel):
         pieces = WordPieceTables(*_group(arrays, "wordpiece", WordPieceTables._fields, where))
@@ -267,6 +319,12 @@ def _checked_model(
             raise FormatError(f"{where}: wordpiece.numbers has {len(pieces.numbers)} values; the file is damaged")
         check_wordpiece(pieces, size + int(pieces.numbers[WORDPIECE_MISSING]), where)
         return pieces
+    if isinstance(spec.model, UnigramModel | SentencePieceModel) and "unigram.units" in arrays:
+        unigram = UnigramTables(*_group(arrays, "unigram", UnigramTables._fields, where))
+        if len(unigram.numbers) != UNIGRAM_NUMBERS:
+            raise FormatError(f"{where}: unigram.numbers has {len(unigram.numbers)} values; the file is damaged")
+        check_unigram(unigram, size + int(unigram.numbers[UNIGRAM_MISSING]), where)
+        return unigram
     merges = MergeTables(*_group(arrays, "merges", MergeTables._fields, where))
     check_merges(merges, where)
     if size < len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum()):
@@ -335,6 +393,8 @@ def _restored(value: Any, given: Mapping[str, Any], depth: int) -> Any:
             if not _fits(item, hints[name]):
                 raise TypeError(f"{value['kind']}.{name} is {item!r}")
         return kind(**items, **given)
+    if isinstance(value, dict) and value.keys() == {"bytes"}:
+        return base64.b64decode(value["bytes"])
     if isinstance(value, dict):
         return {key: _restored(item, {}, depth + 1) for key, item in value.items()}
     return value
@@ -371,6 +431,11 @@ def _check_spec(spec: TokenizerSpec, vocabulary: VocabularyTables, where: str) -
     """Check what types do not say: ids are in the vocabulary, and characters are single characters."""
     n_ids = len(vocabulary.flags)
     expected = vocabulary.flags & PRESENT
+    if isinstance(spec.model, SentencePieceModel):
+        own = spec.model.of_type(PieceType.CONTROL, PieceType.UNKNOWN)
+        if len(spec.model.pieces) > n_ids:
+            raise FormatError(f"{where}: vocabulary has fewer ids than the model")
+        expected[own] |= SPECIAL
     for token in spec.added_tokens:
         if not 0 <= token.id < n_ids:
             raise FormatError(f"{where}: the added token {token.content!r} has the id {token.id}, which is not there")
@@ -463,6 +528,15 @@ def _stored_model(
         raise FormatError(f"{where}: model.string_indptr does not fit model.ids; the file is damaged")
     if indptr[-1] > len(strings):
         raise FormatError(f"{where}: model.string_indptr ends beyond model.strings; the file is damaged")
+    if stated["kind"] == "UnigramModel":
+        (scores,) = _group(arrays, "model", ["scores"], where)
+        if scores.dtype != np.float64 or scores.shape != ids.shape or not (ids == np.arange(len(ids))).all():
+            raise FormatError(f"{where}: model.scores does not fit model.ids; the file is damaged")
+        blob, bounds = strings.tobytes(), indptr.tolist()
+        pieces = tuple(blob[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds, bounds[1:], strict=False))
+        unigram = _restored(stated, {"pieces": pieces, "scores": tuple(scores.tolist())}, 0)
+        assert isinstance(unigram, UnigramModel)
+        return unigram
     if stated["kind"] == "RankModel":
         return RankModel(_StoredTokens(strings, indptr, ids, text=False))
     vocab = _StoredTokens(strings, indptr, ids, text=True)
