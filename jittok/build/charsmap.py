@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok import tables
-from jittok.errors import FormatError
+from jittok import tables, unicode
+from jittok.errors import ArgumentError, FormatError, UnsupportedError
 from jittok.spec import SentencePieceNormalizer
 from jittok.tables import CharsmapTables, PrecompiledTables, read_only
 from jittok.unicode.graphemes import grapheme_classes
@@ -255,66 +256,48 @@ def build_double_array(keys: list[bytes], values: list[int]) -> NDArray[np.uint3
     uint32[n]
         `n` is a multiple of 256, which every reader of such arrays may rely on.
     """
-    children: list[list[int]] = [[]]  # nodes below each node
-    labels = [0]
-    value_of = [-1]
-    path = [0]
-    before = b""
-    for key, value in zip(keys, values, strict=True):
-        shared = 0
-        while shared < min(len(before), len(key)) and before[shared] == key[shared]:
-            shared += 1
-        del path[shared + 1 :]
-        for byte in key[shared:]:
-            children[path[-1]].append(len(labels))
-            path.append(len(labels))
-            labels.append(byte)
-            children.append([])
-            value_of.append(-1)
-        value_of[path[-1]] = value
-        before = key
+    nodes, root = _minimal_trie(keys, values)
+    if not keys:
+        return read_only(np.zeros(_BLOCK, np.uint32))
     units = np.zeros(_BLOCK, np.int64)
     used = np.zeros(_BLOCK, np.bool_)
     used[0] = True
     is_base = np.zeros(_BLOCK, np.bool_)
-    position = [0] * len(labels)
+    base_of: dict[int, int] = {}
     first_free = 1
-    queue = [0]
+    queue = [root]
+    base_of[root] = -1
     for node in queue:
-        below = children[node]
-        bytes_ = [labels[child] for child in below]
-        wanted = np.array(([0] if value_of[node] >= 0 else []) + bytes_, np.int64)
-        if not len(wanted):
-            continue
-        here = position[node]
+        value, below = nodes[node]
+        wanted = np.array(([0] if value >= 0 else []) + [byte for byte, _ in below], np.int64)
         start = max(first_free, len(used) - _SEARCHED)
         while True:
             candidates = np.flatnonzero(~used[start:]) + start
             # The free unit goes to the first label; its block stays the same, as labels are below 256.
             bases = candidates ^ int(wanted[0])
             fits = ~is_base[bases] & (bases > 0) & ~used[bases[:, None] ^ wanted].any(axis=1)
-            # An offset from 2**21 on must be a multiple of 256.
-            offset = here ^ bases
-            fits &= (offset < 1 << 21) | ((offset & 0xFF) == 0)
             if fits.any():
                 base = int(bases[np.argmax(fits)])
                 break
             start = len(used)
             units = np.append(units, np.zeros(_BLOCK, np.int64))
             used, is_base = (np.append(array, np.zeros(_BLOCK, np.bool_)) for array in (used, is_base))
+        base_of[node] = base
         is_base[base] = True
         used[base ^ wanted] = True
         while first_free < len(used) and used[first_free]:
             first_free += 1
-        offset_here = here ^ base
-        packed = offset_here << 10 if offset_here < 1 << 21 else (offset_here >> 8) << 10 | 0x200
-        units[here] = (units[here] & 0xFF) | packed | (_HAS_VALUE if value_of[node] >= 0 else 0)
-        if value_of[node] >= 0:
-            units[base] = value_of[node] | 1 << 31
-        for child in below:
-            position[child] = base ^ labels[child]
-            units[position[child]] = labels[child]
-        queue += below
+        for _, child in below:
+            if child not in base_of:
+                base_of[child] = -1
+                queue.append(child)
+    for node, base in base_of.items():
+        value, below = nodes[node]
+        if value >= 0:
+            units[base] = value | 1 << 31
+        for byte, child in below:
+            units[base ^ byte] = byte | _link(base ^ byte, base_of[child], nodes[child][0] >= 0)
+    units[0] = _link(0, base_of[root], False)
     # Units that are not used must not look like the child of any: no other base is the exclusive or of the two.
     free = np.flatnonzero(~used)
     for block in np.unique(free // _BLOCK).tolist():
@@ -325,6 +308,86 @@ def build_double_array(keys: list[bytes], values: list[int]) -> NDArray[np.uint3
         units[inside] = (inside ^ nowhere) & 0xFF
     # Every node's offset must stay inside, leaves and unused units included; theirs is 0.
     return read_only(units.astype(np.uint32))
+
+
+def _link(place: int, base: int, has_value: bool) -> int:
+    """The upper bits of the unit at `place` whose children are around `base`."""
+    offset = place ^ base
+    if offset < 1 << 21:
+        return offset << 10 | has_value * _HAS_VALUE
+    if offset & 0xFF or offset >= 1 << 29:
+        raise UnsupportedError("too many rules for a double array")
+    return (offset >> 8) << 10 | 0x200 | has_value * _HAS_VALUE
+
+
+_Node = tuple[int, tuple[tuple[int, int], ...]]
+
+
+def _minimal_trie(keys: list[bytes], values: list[int]) -> tuple[list[_Node], int]:
+    """Nodes as (value or -1, ((byte, child), ...)), of which no two are equal, and the number of the root."""
+    nodes: list[_Node] = []
+    numbers: dict[_Node, int] = {}
+    path: list[tuple[int, int, list[tuple[int, int]]]] = [(0, -1, [])]  # byte that leads there, value, children
+
+    def close(depth: int) -> None:
+        while len(path) > depth:
+            byte, value, below = path.pop()
+            node = (value, tuple(below))
+            number = numbers.setdefault(node, len(nodes))
+            if number == len(nodes):
+                nodes.append(node)
+            path[-1][2].append((byte, number))
+
+    before = b""
+    for key, value in zip(keys, values, strict=True):
+        shared = 0
+        while shared < min(len(before), len(key)) and before[shared] == key[shared]:
+            shared += 1
+        close(shared + 1)
+        for position in range(shared, len(key)):
+            path.append((key[position], value if position == len(key) - 1 else -1, []))
+        before = key
+    close(1)
+    nodes.append((-1, tuple(path[0][2])))
+    return nodes, len(nodes) - 1
+
+
+def rules_of(blob: bytes, where: str = "charsmap") -> dict[str, str]:
+    """The rules of a charsmap: the opposite of :func:`compile_charsmap`.
+
+    Parameters
+    ----------
+    blob
+        A charsmap; empty for no rules.
+    where
+        What it is part of, for messages.
+
+    Raises
+    ------
+    FormatError
+        The charsmap is not sound.
+    """
+    if not blob:
+        return {}
+    units, strings = parse_charsmap(blob, where)
+    label = (units & _LABEL).astype(np.int64)
+    base_of = np.arange(len(units)) ^ _offsets(units)
+    below: dict[int, list[int]] = {}
+    nodes = np.flatnonzero(label <= 0xFF)
+    for node, parent in zip(nodes.tolist(), (nodes ^ label[nodes]).tolist(), strict=True):
+        below.setdefault(parent, []).append(node)
+    bases, labels, packed, text = base_of.tolist(), label.tolist(), units.tolist(), strings.tobytes()
+    rules: dict[str, str] = {}
+    stack = [(bases[0], b"")]
+    while stack:
+        base, key = stack.pop()
+        for node in below.get(base, ()):
+            longer = key + bytes((labels[node],))
+            if packed[node] & _HAS_VALUE:
+                place = packed[bases[node]] & _VALUE
+                rules[longer.decode()] = text[place : text.index(b"\0", place)].decode()
+            stack.append((bases[node], longer))
+    return rules
 
 
 # ------------------------------------------------------------------------------------------------------- tables
@@ -475,3 +538,107 @@ def _entries(keys: _Keys) -> NDArray[np.uint32]:
     mapped = keys.values >= 0
     entry[keys.codepoints[mapped]] |= (keys.values[mapped] << tables.CHARSMAP_OFFSET).astype(np.uint32)
     return entry
+
+
+# -------------------------------------------------------------------------------------------------- named rules
+
+#: What the rules of a name that begins with "nmt_" make blanks of, and leave out, before all else.
+_NMT_TO_BLANK = (9, 10, 12, 13, 0x61C, 0x1680, 0x200B, 0x200C, 0x200E, 0x200F, 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD)
+_NMT_REMOVED = (*range(1, 9), 11, *range(14, 0x20), 0x7F, 0x8F, 0x9F)
+#: Full-width tilde, which they leave alone.
+_NMT_KEPT = 0xFF5E
+
+RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
+
+
+def named_rules(name: str) -> dict[str, str]:
+    """The rules that SentencePiece knows by a name, of Unicode 17.0 as in its version 0.2.3.
+
+    Parameters
+    ----------
+    name
+        One of :data:`RULE_NAMES`.
+
+    Returns
+    -------
+    dict
+        Left sides to right sides; none for "identity".
+
+    Raises
+    ------
+    ArgumentError
+        There is no such name.
+    """
+    if name not in RULE_NAMES:
+        raise ArgumentError(f"unknown normalization rules {name!r}; expected one of {', '.join(RULE_NAMES)}")
+    if name == "identity":
+        return {}
+    stored = _stored_rules()
+    rules = rules_of(stored["charsmap"].tobytes())
+    folded = dict(zip(stored["fold_from"].tolist(), stored["fold_to"].tolist(), strict=True))
+    if name.startswith("nmt_"):
+        rules.update((chr(codepoint), " ") for codepoint in _NMT_TO_BLANK)
+        rules.update((chr(codepoint), "") for codepoint in _NMT_REMOVED)
+        rules.pop(chr(_NMT_KEPT))
+        rules = without_redundant(rules)
+    if name.endswith("_cf"):
+        rules = {source: target.translate(folded) for source, target in rules.items()}
+        for source, target in folded.items():
+            rules.setdefault(chr(source), chr(target))
+        rules = without_redundant(rules)
+    return rules
+
+
+def _stored_rules() -> dict[str, NDArray[Any]]:
+    """The arrays of ``sentencepiece_rules.npz``; ``scripts/build_sentencepiece_rules.py`` says what they are."""
+    with np.load(Path(unicode.__file__).parent / "sentencepiece_rules.npz", allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+@lru_cache(maxsize=8)
+def named_charsmap(name: str) -> bytes:
+    """The charsmap of named rules; see :func:`named_rules`. Takes some seconds, once.
+
+    Parameters
+    ----------
+    name
+        One of :data:`RULE_NAMES`.
+    """
+    if name == "nfkc":
+        return _stored_rules()["charsmap"].tobytes()
+    return compile_charsmap(named_rules(name))
+
+
+def without_redundant(rules: Mapping[str, str]) -> dict[str, str]:
+    """Leave out rules for sequences that shorter rules get right.
+
+    Parameters
+    ----------
+    rules
+        Left sides to right sides.
+    """
+    kept = {left: right for left, right in rules.items() if len(left) == 1}
+    longest = max(map(len, rules), default=0)
+    for length in range(2, longest + 1):
+        candidates = {left: right for left, right in rules.items() if len(left) == length}
+        kept.update(
+            [(left, right) for left, right in candidates.items() if _applied(kept, left, length - 1) != right]
+        )
+    return kept
+
+
+def _applied(rules: Mapping[str, str], text: str, longest: int) -> str:
+    """Apply the longest rule of at most `longest` characters at each place."""
+    parts = []
+    at = 0
+    while at < len(text):
+        for length in range(min(longest, len(text) - at), 0, -1):
+            right = rules.get(text[at : at + length])
+            if right is not None:
+                parts.append(right)
+                at += length
+                break
+        else:
+            parts.append(text[at])
+            at += 1
+    return "".join(parts)
