@@ -230,7 +230,7 @@ UNIGRAM_UNKNOWN = 2  # id of the unknown piece; with byte fallback there may be 
 UNIGRAM_MISSING = 3  # 1: the unknown piece is not in the vocabulary, and its id stands for an error
 UNIGRAM_BYTE_FALLBACK = 4  # 1: unknown characters become pieces of bytes
 UNIGRAM_LONGEST = 5  # characters of the longest piece, at least 1
-UNIGRAM_SPACE_FIRST = 6  # 1: U+2581 is only ever the first character of a piece
+UNIGRAM_SPACE_FIRST = 6  # 1: U+2581 is a piece, and in others only ever the first character
 UNIGRAM_NUMBERS = 7
 
 #: The score of a path is a float32, added up over the whole text; unknown pieces that follow each other are joined.

@@ -238,7 +238,7 @@ def test_space_as_blank():
 
 def test_space_first():
     """Whether pieces stay inside words."""
-    for pieces, expected in ((["▁a", "▁"], 1), (["a"], 0), (["▁a", "a▁"], 0), (["▁▁"], 0)):
+    for pieces, expected in ((["▁a", "▁"], 1), (["a"], 0), (["▁a"], 0), (["▁", "▁a", "a▁"], 0), (["▁", "▁▁"], 0)):
         assert build(dict.fromkeys(pieces, -1.0)).numbers[t.UNIGRAM_SPACE_FIRST] == expected
 
 

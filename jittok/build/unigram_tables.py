@@ -165,7 +165,8 @@ def build_unigram_tables(
     numbers[UNIGRAM_BYTE_FALLBACK] = byte_fallback
     numbers[UNIGRAM_LONGEST] = max(1, max(map(len, strings), default=1))
     inner = (array.trie.label == ord(_BLANK)) & (array.trie.parent > 0)
-    numbers[UNIGRAM_SPACE_FIRST] = blank > 0 and not inner.any()
+    is_blank = (array.trie.label == ord(_BLANK)) & (array.trie.parent == 0) & (token >= 0)
+    numbers[UNIGRAM_SPACE_FIRST] = bool(is_blank.any()) and not inner.any()
 
     page_of, kept = fold_pages(code_of)
     return UnigramTables(
