@@ -33,6 +33,7 @@ from jittok.tables import (
     WORDPIECE_UNKNOWN,
     Blanks,
     MergeTables,
+    PieceTables,
     SplitTables,
     WordPieceTables,
     read_only,
@@ -302,6 +303,8 @@ class Engine:
                 self._missing_unknown = unknown
             fallback = bool(numbers[MERGE_BYTE_FALLBACK]) and bool((plan.model.fallback_symbol >= 0).all())
             self._drops = not self._is_ranked and unknown < 0 and not fallback
+        elif isinstance(plan.model, PieceTables):
+            n_preloaded = min(int(plan.model.reachable.sum()), PRELOADED_TOKENS)
         else:
             if numbers[WORDPIECE_MISSING]:
                 self._missing_unknown = int(numbers[WORDPIECE_UNKNOWN])
@@ -666,6 +669,10 @@ class Engine:
                 byte_pair=large_copy(merges.byte_pair),
                 symbol_token=large_copy(merges.symbol_token),
             )
+        elif isinstance(merges, PieceTables) and self._model is merges and worker.bytes_seen >= SMALL_TEXT:
+            self._model = merges._replace(
+                pair_slots=large_copy(merges.pair_slots), symbol_token=large_copy(merges.symbol_token)
+            )
         old = worker.cache
         bits = (len(old.slots) // SLOT_WORDS).bit_length()
         if worker.bytes_seen < SMALL_TEXT and bits <= SMALL_CACHE_BITS + 2:
@@ -673,7 +680,7 @@ class Engine:
         elif bits > LARGEST_CACHE_BITS:
             for array in old:
                 array[:] = 0
-            if isinstance(merges, MergeTables):
+            if isinstance(merges, MergeTables | PieceTables):
                 preload_tokens(merges, old)
             return
         else:
@@ -682,7 +689,7 @@ class Engine:
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         refill_cache(old, worker.cache)
-        if isinstance(merges, MergeTables):
+        if isinstance(merges, MergeTables | PieceTables):
             preload_tokens(merges, worker.cache)
 
     def _merge(
@@ -790,7 +797,13 @@ class Engine:
 
         `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says.
         """
-        from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH, encode_segments, encode_wordpiece_segments
+        from jittok.kernels.segments import (
+            MORE_CACHE,
+            MORE_SCRATCH,
+            encode_piece_segments,
+            encode_segments,
+            encode_wordpiece_segments,
+        )
         from jittok.kernels.split import POSITION, SEGMENT
         from jittok.kernels.word_cache import NEEDED, WRITTEN, new_word_scratch
 
@@ -807,6 +820,8 @@ class Engine:
         encode: Callable[..., int] = encode_segments
         if isinstance(self._model, WordPieceTables):
             encode = encode_wordpiece_segments
+        elif isinstance(self._model, PieceTables):
+            encode = encode_piece_segments
         while True:
             status = encode(
                 plan.last_split,

@@ -166,12 +166,15 @@ def _listed_pairs(model: BPEModel) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return pairs[:, kept], np.array(result, np.int64)[kept]
 
 
-def _pair_slots(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Hash table from two symbols to the merge number, which is the position in the arrays."""
+def _pair_slots(
+    left: NDArray[np.int64], right: NDArray[np.int64], number: NDArray[np.int64] | None = None
+) -> NDArray[np.uint64]:
+    """Hash table from two symbols to the merge number, which is the position in the arrays if none is given."""
     keys = left.astype(np.uint64) << np.uint64(20) | right.astype(np.uint64)
     with np.errstate(over="ignore"):
         hashes = keys * PAIR_FACTOR >> np.uint64(40)
-    return fill_lines(hashes, keys << np.uint64(24) | np.arange(len(left), dtype=np.uint64))
+    numbers = np.arange(len(left), dtype=np.uint64) if number is None else number.astype(np.uint64)
+    return fill_lines(hashes, keys << np.uint64(24) | numbers)
 
 
 def _build(

@@ -24,7 +24,7 @@ from jittok.spec import (
     WhitespaceSplit,
     WordPieceModel,
 )
-from jittok.tables import AddedTokenTables, MergeTables, SplitAutomaton, SplitTables, WordPieceTables
+from jittok.tables import AddedTokenTables, MergeTables, PieceTables, SplitAutomaton, SplitTables, WordPieceTables
 from jittok.unicode.intervals import EMPTY
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
@@ -89,7 +89,7 @@ class Plan:
     normalizer: Rewriter | None
     stages: tuple[SplitStage | Rewriter, ...]
     last_split: SplitTables
-    model: MergeTables | WordPieceTables
+    model: MergeTables | PieceTables | WordPieceTables
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -126,7 +126,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     )
 
 
-def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | WordPieceTables:
+def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | PieceTables | WordPieceTables:
     if isinstance(spec.model, WordPieceModel):
         from jittok.build.wordpiece_tables import build_wordpiece_tables
         from jittok.unicode import classes
@@ -155,7 +155,7 @@ def restored_plan(
     spec: TokenizerSpec,
     stages: tuple[SplitStage | Rewriter, ...],
     last_split: SplitTables,
-    model: MergeTables | WordPieceTables,
+    model: MergeTables | PieceTables | WordPieceTables,
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
     normalizer = _normalizer(spec)

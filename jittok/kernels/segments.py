@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels import bpe, wordpiece
+from jittok.kernels import bpe, pieces, wordpiece
 from jittok.kernels.split import (
     ASCII,
     COMPLETE,
@@ -39,7 +39,12 @@ MORE_CACHE = 2
 
 
 def segment_encoder(
-    name: str, encode_word: Callable[..., Any], encode_new_words: Callable[..., Any], cut_words: Callable[..., Any]
+    name: str,
+    encode_word: Callable[..., Any],
+    encode_new_words: Callable[..., Any],
+    cut_words: Callable[..., Any],
+    *,
+    cuts_ascii: bool = False,
 ) -> Callable[..., int]:
     """Make the kernel that encodes segments with a model.
 
@@ -56,6 +61,8 @@ def segment_encoder(
     cut_words
         ``(model, chunk, scratch)``: may cut long pre-tokens where their ids do not depend on it; returns the number
         of words.
+    cuts_ascii
+        Whether `cut_words` is for chunks of ASCII too.
 
     Returns
     -------
@@ -146,7 +153,7 @@ def segment_encoder(
             if out_length.size > 0:
                 written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
                 continue
-            if state[ASCII] == 0 and out_word.size == 0:
+            if (cuts_ascii or state[ASCII] == 0) and out_word.size == 0:
                 words = cut_words(model, chunk, scratch)
             # Keys are compared one batch after they were made, when their slots have come.
             misses = np.int64(0)
@@ -207,4 +214,7 @@ _DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``ch
 encode_segments = segment_encoder("encode_segments", bpe.merge_word, bpe.merge_new_words, bpe.cut_words)
 encode_wordpiece_segments = segment_encoder(
     "encode_wordpiece_segments", wordpiece.wordpiece_word, wordpiece.cut_new_words, wordpiece.leave_words
+)
+encode_piece_segments = segment_encoder(
+    "encode_piece_segments", pieces.piece_word, pieces.piece_new_words, pieces.cut_pieces, cuts_ascii=True
 )
