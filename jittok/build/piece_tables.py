@@ -37,6 +37,8 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 #: The space symbol.
 MARK = "\u2581"
+#: Takes a whole text as one word.
+WHOLE_PATTERN = r"[\s\S]+"
 #: Symbols below this have a table of their pairs.
 _UNITS_IN_TABLE = 256
 #: Within unused pieces, unused pieces are taken apart down to this depth; see ``kernels.pieces``.
@@ -94,7 +96,7 @@ def build_sentencepiece_merges(
     unknown = next((i for i, kind in enumerate(types) if kind == UNKNOWN), -1)
     build = _Builder(pieces, types, unknown, byte_fallback=byte_fallback, mark=blank_is_mark, joins=True)
     if model_type == "word":
-        return PieceModel(build.words(), r"[\s\S]+")
+        return PieceModel(build.words(), WHOLE_PATTERN)
     merged: list[int] = []
     if model_type == "bpe":
         bits = np.ascontiguousarray(scores, np.float32).view(np.int32).astype(np.int64)
@@ -111,7 +113,9 @@ def build_sentencepiece_merges(
     tables = build.merges(merged, ranks, left, right, number)
     if not all_pairs:
         tables = build.pruned(tables, merged, ranks)
-    return PieceModel(tables, split_pattern(build.spanned))
+    # Unknown characters on both sides of a cut would not be joined.
+    may_cut = byte_fallback or any(p == MARK and kind in (NORMAL, USER_DEFINED) for p, kind in zip(pieces, types, strict=True))
+    return PieceModel(tables, split_pattern(build.spanned) if may_cut else WHOLE_PATTERN)
 
 
 def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: str = "bpe") -> bool:
@@ -138,7 +142,7 @@ def split_pattern(spanned: Iterable[str]) -> str:
             before = before and MARK not in text.lstrip(MARK)
             after = after and MARK not in text.rstrip(MARK)
             if not before and not after:
-                return r"[\s\S]+"
+                return WHOLE_PATTERN
     if before:
         return f"[ {MARK}]*[^ {MARK}]+|[ {MARK}]+"
     return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+"
@@ -196,8 +200,10 @@ class _Builder:
         self.bytes = np.frombuffer(b"".join(texts) + bytes(64), np.uint8)
         self.texts = texts
         self.units: dict[str, int] = {}
+        self.tokens: list[int] = []  # id of each symbol that no merge makes, -1: unknown
         self.n_first = 1
         self.defined: dict[str, int] = {}
+        self.spanned: list[str] = []
 
     def text(self, piece: str) -> bytes:
         """A piece as texts hold it."""
@@ -220,8 +226,7 @@ class _Builder:
         # Characters of many pieces come first: pairs of the first symbols have a table.
         for character, _ in counts.most_common():
             self.units[character] = len(self.units) + 1
-        self.tokens = [-1] + [alone.get(character, -1) for character in self.units]
-        self.defined = {}
+        self.tokens = [-1, *(alone.get(character, -1) for character in self.units)]
         for i, (piece, kind) in enumerate(zip(self.pieces, self.types, strict=True)):
             if kind == USER_DEFINED and len(piece) > 1:
                 self.defined[piece] = len(self.tokens)
@@ -360,7 +365,7 @@ class _Builder:
 
     def words(self) -> PieceTables:
         """Tables of a word model: symbol ``1 + i`` is the piece of id i."""
-        self.spanned = []
+        self.tokens = [-1]
         known = [i for i, kind in enumerate(self.types) if kind in (NORMAL, USER_DEFINED)]
         tables = self.merges([], np.zeros(0, np.int64), *(np.zeros(0, np.int64) for _ in range(3)))
         numbers = tables.numbers.copy()
@@ -377,18 +382,23 @@ class _Builder:
 
     def _unit_table(self) -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
         """Two levels from a codepoint to its entry."""
-        entries = np.full(0x110000, UNIT_UNKNOWN, np.int32)
+        entries: dict[int, int] = {}
         for character, symbol in self.units.items():
             entries[ord(character)] = symbol << 2 | (UNIT_UNKNOWN if self.tokens[symbol] < 0 else 0)
         if self.mark:
             entries[0x20] = entries[ord(MARK)]
         for piece in self.defined:
-            entries[ord(piece[0])] |= UNIT_BEGINS
-        pages, page_of = np.unique(entries.reshape(-1, 128), axis=0, return_inverse=True)
-        first = int(page_of[0])
-        order = np.arange(len(pages))
-        order[[0, first]] = first, 0  # the page of ASCII is the first
-        return order[page_of].astype(np.uint16), pages[order].ravel()
+            entries[ord(piece[0])] = entries.get(ord(piece[0]), UNIT_UNKNOWN) | UNIT_BEGINS
+        # Page 0 is that of ASCII, page 1 that of codepoints that no piece holds.
+        page_of = np.ones(0x110000 >> 7, np.uint16)
+        page_of[0] = 0
+        symbol_of = [np.full(128, UNIT_UNKNOWN, np.int32), np.full(128, UNIT_UNKNOWN, np.int32)]
+        for codepoint, entry in entries.items():
+            if codepoint >= 128 and page_of[codepoint >> 7] == 1:
+                page_of[codepoint >> 7] = len(symbol_of)
+                symbol_of.append(symbol_of[1].copy())
+            symbol_of[page_of[codepoint >> 7]][codepoint & 127] = entry
+        return page_of, np.concatenate(symbol_of)
 
     def _trie(self) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
         """The trie of user-defined symbols of more than one character, and of shorter ones that begin them."""
