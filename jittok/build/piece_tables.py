@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from jittok.build.hash_tables import EMPTY, fill_slots, hash_key
 from jittok.build.junctions import crossed_junctions
 from jittok.build.merge_tables import MOST_TOKENS, NO_MERGE, _direct_slots, _pair_slots
 from jittok.errors import UnsupportedError
+from jittok.spec import BPEModel
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_CUT,
@@ -113,9 +114,56 @@ def build_sentencepiece_merges(
     tables = build.merges(merged, ranks, left, right, number)
     if not all_pairs:
         tables = build.pruned(tables, merged, ranks)
-    # Unknown characters on both sides of a cut would not be joined.
-    may_cut = byte_fallback or any(p == MARK and kind in (NORMAL, USER_DEFINED) for p, kind in zip(pieces, types, strict=True))
-    return PieceModel(tables, split_pattern(build.spanned) if may_cut else WHOLE_PATTERN)
+    return PieceModel(tables, word_pattern(tables))
+
+
+def build_listed_merges(
+    model: BPEModel,
+    pairs: NDArray[np.int64],
+    last_merges: Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]],
+    *,
+    blank_is_mark: bool = False,
+) -> PieceTables | None:
+    """Tables of a model that lists its merges, over characters; None where these cannot express it.
+
+    That is where characters may be dropped, a token stands for some of them only, or a merge is one of tokens that
+    stand for unknown characters or their bytes.
+
+    Parameters
+    ----------
+    model
+        Without a subword prefix or suffix.
+    pairs : int64[2, n_merges]
+        Ids that each merge joins.
+    last_merges
+        Gives the ids of tokens that merging their own text makes, and the last merge of each, in the order of merges.
+        That is the only one that ever makes the token; see :class:`~jittok.tables.PieceTables`.
+    blank_is_mark
+        As for :func:`build_sentencepiece_merges`.
+    """
+    vocab = model.vocab
+    fallback = [vocab.get(f"<0x{byte:02X}>", -1) for byte in range(256)] if model.byte_fallback else []
+    by_bytes = bool(fallback) and min(fallback) >= 0
+    unknown = -1 if model.unk_token is None else vocab.get(model.unk_token, -1)
+    if not by_bytes and (unknown < 0 or model.byte_fallback):
+        return None
+    if np.isin(pairs, [*fallback, *([unknown] if unknown >= 0 else [])]).any():
+        return None
+    pieces = [""] * (max(vocab.values(), default=-1) + 1)
+    for piece, identifier in vocab.items():
+        pieces[identifier] = piece
+    build = _Builder(
+        pieces, [NORMAL] * len(pieces), unknown, byte_fallback=by_bytes, mark=blank_is_mark, joins=model.fuse_unk
+    )
+    made, by = last_merges()
+    merged = made.tolist()
+    symbol_of = build.symbols(merged)
+    sides = [np.array([symbol_of.get(pieces[i], -1) for i in side[by].tolist()], np.int64) for side in pairs]
+    if len(by) and min(int(side.min()) for side in sides) < 0:
+        return None
+    ranks = np.arange(len(merged))
+    tables = build.merges(merged, ranks, *sides, ranks)
+    return build.of_last_pairs(tables, merged, ranks, *sides)
 
 
 def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: str = "bpe") -> bool:
@@ -130,6 +178,22 @@ def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: st
     return MARK in normal and not any(MARK in piece or " " in piece for piece in others)
 
 
+def word_pattern(tables: PieceTables) -> str:
+    """A pattern for an isolated split that changes no ids: before or after each run of U+2581, or blanks.
+
+    No symbol that the tables can make may span such a place, and where unknown tokens are joined, U+2581 must be known,
+    so that no two of them meet there.
+    """
+    numbers, unit = tables.numbers, tables.symbol_of[(int(tables.page_of[ord(MARK) >> 7]) << 7) | ord(MARK) & 127]
+    joins = numbers[MERGE_FUSE_UNKNOWN] and not numbers[MERGE_BYTE_FALLBACK]
+    if not numbers[MERGE_CUT] or (joins and unit & UNIT_UNKNOWN):
+        return WHOLE_PATTERN
+    ids = tables.symbol_token[tables.symbol_token >= 0]
+    chosen = np.concatenate([ids, tables.list_token]).tolist()
+    indptr, data = tables.token_indptr.tolist(), tables.token_bytes.tobytes()
+    return split_pattern(data[indptr[i] : indptr[i + 1]].decode("utf-8", "surrogatepass") for i in chosen)
+
+
 def split_pattern(spanned: Iterable[str]) -> str:
     """A pattern for an isolated split at places that none of these strings spans.
 
@@ -141,11 +205,9 @@ def split_pattern(spanned: Iterable[str]) -> str:
             text = piece.replace(" ", MARK)
             before = before and MARK not in text.lstrip(MARK)
             after = after and MARK not in text.rstrip(MARK)
-            if not before and not after:
-                return WHOLE_PATTERN
     if before:
         return f"[ {MARK}]*[^ {MARK}]+|[ {MARK}]+"
-    return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+"
+    return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
 
 
 def _all_pairs(
@@ -203,7 +265,6 @@ class _Builder:
         self.tokens: list[int] = []  # id of each symbol that no merge makes, -1: unknown
         self.n_first = 1
         self.defined: dict[str, int] = {}
-        self.spanned: list[str] = []
 
     def text(self, piece: str) -> bytes:
         """A piece as texts hold it."""
@@ -271,7 +332,6 @@ class _Builder:
         unit_pair[(left | right << 8)[near]] = number[near]
         page_of, symbol_of = self._unit_table()
         edges, node_symbol = self._trie()
-        self.spanned = [*(self.pieces[i] for i in merged), *self.defined]
         return _read_only(
             PieceTables(
                 page_of=page_of,
@@ -335,6 +395,8 @@ class _Builder:
         reachable = np.zeros(len(self.pieces), np.uint8)
         ids = result.symbol_token
         reachable[ids[ids >= 0]] = 1
+        # Nested in too many others, one may not be found by its own text.
+        reachable[[self.tokens[symbol] for symbol in self.defined.values()]] = 0
         lists = [
             self._parts(result, self.n_first + int(i), new_left, new_right, 0)
             for i in np.flatnonzero(ids[self.n_first :] < -1)
