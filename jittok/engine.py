@@ -37,6 +37,7 @@ from jittok.tables import (
     WORDPIECE_UNKNOWN,
     Blanks,
     MergeTables,
+    PieceTables,
     SplitTables,
     UnigramTables,
     WordPieceTables,
@@ -313,6 +314,8 @@ class Engine:
         elif isinstance(plan.model, UnigramTables):
             if numbers[UNIGRAM_MISSING]:
                 self._missing_unknown = int(numbers[UNIGRAM_UNKNOWN])
+        elif isinstance(plan.model, PieceTables):
+            n_preloaded = min(int(plan.model.reachable.sum()), PRELOADED_TOKENS)
         else:
             if numbers[WORDPIECE_MISSING]:
                 self._missing_unknown = int(numbers[WORDPIECE_UNKNOWN])
@@ -713,6 +716,10 @@ class Engine:
                 byte_pair=large_copy(merges.byte_pair),
                 symbol_token=large_copy(merges.symbol_token),
             )
+        elif isinstance(merges, PieceTables) and self._model is merges and worker.bytes_seen >= SMALL_TEXT:
+            self._model = merges._replace(
+                pair_slots=large_copy(merges.pair_slots), symbol_token=large_copy(merges.symbol_token)
+            )
         old = worker.cache
         bits = (len(old.slots) // SLOT_WORDS).bit_length()
         if worker.bytes_seen < SMALL_TEXT and bits <= SMALL_CACHE_BITS + 2:
@@ -720,7 +727,7 @@ class Engine:
         elif bits > LARGEST_CACHE_BITS:
             for array in old:
                 array[:] = 0
-            if isinstance(merges, MergeTables):
+            if isinstance(merges, MergeTables | PieceTables):
                 preload_tokens(merges, old)
             return
         else:
@@ -729,7 +736,7 @@ class Engine:
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         refill_cache(old, worker.cache)
-        if isinstance(merges, MergeTables):
+        if isinstance(merges, MergeTables | PieceTables):
             preload_tokens(merges, worker.cache)
 
     def _merge(
@@ -861,6 +868,8 @@ class Engine:
         encode: Callable[..., int] = segments.encode_segments
         if isinstance(model, WordPieceTables):
             encode = segments.encode_wordpiece_segments
+        elif isinstance(model, PieceTables):
+            encode = segments.encode_piece_segments
         elif lattice:
             encode = segments.encode_unigram_words
         while True:

@@ -136,6 +136,55 @@ MERGE_NUMBERS = 8
 MISSING_UNKNOWN = 2
 
 
+class PieceTables(NamedTuple):
+    """Merges of pieces whose units are characters: SentencePiece BPE, and its character and word models.
+
+    A text is first cut into *symbols*: one for each character, or for the longest user-defined symbol that begins there.
+    Symbol 0 is a character that no piece holds; from PIECE_FIRST on, symbol ``PIECE_FIRST + m`` is what merge `m` makes.
+    Merges are numbered by falling score. The one with the best score, leftmost first, is done next: numbers decide, but
+    those of equal score have one ``merge_rank``, and then only places decide.
+
+    Any pair of neighbours whose joined text is a piece may merge, and yet one pair for each piece is enough. Say that
+    `A` and `B` stand side by side at some time, and nothing was merged across either end of ``A B`` before. Then the
+    merges inside were those of that text alone, in the same order, as which of them is next depends on nothing else. One
+    merge makes one symbol less, so that there is one state only of the text alone that has two symbols. *Pruned* tables
+    hold that pair for each piece, found by merging the piece's own text; pieces that it does not make are never made.
+    Tables with *all pairs* are for sampling, where a merge may be left out.
+    """
+
+    page_of: NDArray[np.uint16]  # [8704], see CodepointClasses
+    symbol_of: NDArray[np.int32]  # [128 * n_pages] symbol << 2 | UNIT_* bits
+    unit_pair: NDArray[np.int32]  # [65536] merge number of two symbols below 256 (first | second << 8), NO_MERGE if none
+    pair_slots: NDArray[np.uint64]  # as in MergeTables; with all pairs, several have the same merge number
+    merge_rank: NDArray[np.int32]  # [n_merges] the least number of a merge with the same score
+    symbol_token: NDArray[np.int32]  # [n_symbols] id of a symbol; -1: unknown; -2 - k: unused, see list k
+    symbol_bytes: NDArray[np.int32]  # [n_symbols] bytes of text that a symbol stands for; 0 for symbol 0
+    list_indptr: NDArray[np.int32]  # [n_lists + 1] what an unused piece is taken apart to: list k is
+    list_symbols: NDArray[np.int32]  # list_symbols[list_indptr[k] : list_indptr[k + 1]]
+    list_token: NDArray[np.int32]  # [n_lists] the id of the unused piece itself
+    fallback_token: NDArray[np.int32]  # [256] id of each byte, -1 without byte fallback
+    edge_slots: NDArray[np.uint64]  # [power of two] trie of user-defined symbols: (node << 8 | byte) << 32 | child; node 0: root
+    node_symbol: NDArray[np.int32]  # [n_nodes] symbol that ends at a node, -1: none
+    direct_slots: NDArray[np.uint64]  # word models: as in MergeTables
+    token_bytes: NDArray[np.uint8]  # as in MergeTables, as the text has them
+    token_indptr: NDArray[np.int64]
+    reachable: NDArray[np.uint8]  # [vocabulary] 1: the token's own bytes give this token alone
+    crossed: NDArray[np.uint64]  # bitmap of character junctions that some symbol spans (see build.junctions)
+    numbers: NDArray[np.int64]  # MERGE_* as in MergeTables (MERGE_RANKED is 1, MERGE_UNKNOWN an id), then PIECE_*
+
+
+#: Positions in ``PieceTables.numbers``, after those of MergeTables.
+PIECE_FIRST = MERGE_NUMBERS  # number of symbols that no merge makes
+PIECE_TIED = MERGE_NUMBERS + 1  # the least merge number that shares its score
+PIECE_MARK = MERGE_NUMBERS + 2  # 1: a blank in the text is U+2581
+PIECE_ALL_PAIRS = MERGE_NUMBERS + 3  # 1: the tables are not pruned
+PIECE_NUMBERS = MERGE_NUMBERS + 4
+
+#: Bits of ``PieceTables.symbol_of``.
+UNIT_UNKNOWN = 1  # alone, the character is unknown
+UNIT_BEGINS = 2  # a user-defined symbol of several characters may begin with it
+
+
 class WordPieceTables(NamedTuple):
     """A WordPiece vocabulary as a trie with failure links and failure pops (Fast WordPiece, arXiv 2012.15524).
 
@@ -240,7 +289,7 @@ RULE_TOKENIZERS = 1
 
 
 #: The tables of any model.
-ModelTables = MergeTables | WordPieceTables | UnigramTables
+ModelTables = MergeTables | PieceTables | WordPieceTables | UnigramTables
 
 
 class AddedTokenTables(NamedTuple):

@@ -87,6 +87,15 @@ def model_path(name):
     return path
 
 
+def corpus_path(name):
+    if DATA is None:
+        pytest.skip("set JITTOK_TEST_DATA to a folder that holds corpora/ to test with real texts")
+    path = Path(DATA) / "corpora" / name
+    if not path.exists():
+        pytest.skip(f"{name} is not among the corpora in JITTOK_TEST_DATA")
+    return path
+
+
 def real(name):
     """Return (spec, reference tokenizer) of a real tokenizer.json."""
     from tokenizers import Tokenizer

@@ -23,6 +23,8 @@ from jittok.tables import (
     MERGE_VARIANTS,
     MISSING_UNKNOWN,
     MergeTables,
+    PieceTables,
+    read_only,
 )
 
 #: Ids and symbols are packed into 20 bits, merge numbers into 24.
@@ -49,7 +51,7 @@ def byte_alphabet() -> dict[str, int]:
     return alphabet
 
 
-def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> MergeTables:
+def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> MergeTables | PieceTables:
     """Flatten a byte-pair model.
 
     Parameters
@@ -66,6 +68,11 @@ def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> Merg
         with a byte-level vocabulary that lacks bytes.
     FormatError
         A merge names a token that the vocabulary lacks.
+
+    Returns
+    -------
+    MergeTables or PieceTables
+        The latter for characters, where each of them has a token or becomes the unknown one, or bytes.
     """
     if isinstance(model, RankModel):
         tokens: dict[int, bytes] = {rank: token for token, rank in model.ranks.items()}
@@ -101,7 +108,13 @@ def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> Merg
         raise UnsupportedError(
             "model.byte_fallback is on, but the byte-level vocabulary lacks some of the 256 bytes; this is not supported"
         )
-    return _build(_token_bytes(vocab, byte_level), pairs, results, units, model, byte_level=byte_level)
+    general = _build(_token_bytes(vocab, byte_level), pairs, results, units, model, byte_level=byte_level)
+    if byte_level or prefix or suffix or model.ignore_merges:
+        return general
+    from jittok.build.piece_tables import build_listed_merges
+
+    tables = build_listed_merges(model, pairs, lambda: _last_merges(general))
+    return general if tables is None else tables
 
 
 def _check_size(largest_id: int, n_merges: int) -> None:
@@ -166,12 +179,15 @@ def _listed_pairs(model: BPEModel) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return pairs[:, kept], np.array(result, np.int64)[kept]
 
 
-def _pair_slots(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Hash table from two symbols to the merge number, which is the position in the arrays."""
+def _pair_slots(
+    left: NDArray[np.int64], right: NDArray[np.int64], number: NDArray[np.int64] | None = None
+) -> NDArray[np.uint64]:
+    """Hash table from two symbols to the merge number, which is the position in the arrays if none is given."""
     keys = left.astype(np.uint64) << np.uint64(20) | right.astype(np.uint64)
     with np.errstate(over="ignore"):
         hashes = keys * PAIR_FACTOR >> np.uint64(40)
-    return fill_lines(hashes, keys << np.uint64(24) | np.arange(len(left), dtype=np.uint64))
+    numbers = np.arange(len(left), dtype=np.uint64) if number is None else number.astype(np.uint64)
+    return fill_lines(hashes, keys << np.uint64(24) | numbers)
 
 
 def _build(
@@ -247,22 +263,29 @@ def _variants(model: BPEModel | RankModel | None) -> int:
     return (1 if model.continuing_subword_prefix else 0) | (2 if model.end_of_word_suffix else 0)
 
 
-def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:
-    """Tables with the one pair that can make each token; see :class:`~jittok.tables.MergeTables`."""
+def _last_merges(general: MergeTables) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The tokens that merging their own text makes, and the last merge of each, in the order of the merges."""
     from jittok.kernels.canonical import find_last_merges
     from jittok.kernels.word_cache import new_word_scratch
 
     lengths = np.diff(general.token_indptr)
-    tokens = np.flatnonzero(lengths > 1)
+    begins = np.ones(len(general.token_bytes), np.int64)
+    if general.numbers[MERGE_UNIT]:
+        begins[(general.token_bytes & 0xC0) == 0x80] = 0
+    before = np.concatenate([[0], np.cumsum(begins)])[general.token_indptr]
+    tokens = np.flatnonzero(np.diff(before) > 1)
     last_merge = np.empty(len(tokens), np.int32)
-    frozen = MergeTables(*general)
-    for array in frozen:
-        array.setflags(write=False)
-    scratch = new_word_scratch(max(8, int(lengths.max())))
-    find_last_merges(frozen, tokens, scratch, last_merge)
+    frozen = MergeTables(*map(read_only, general))
+    find_last_merges(frozen, tokens, new_word_scratch(max(8, int(lengths.max(initial=0)))), last_merge)
     reached = last_merge >= 0
     order = np.argsort(last_merge[reached], kind="stable")
-    made, by = tokens[reached][order], last_merge[reached][order]
+    return tokens[reached][order], last_merge[reached][order].astype(np.int64)
+
+
+def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:
+    """Tables with the one pair that can make each token; see :class:`~jittok.tables.MergeTables`."""
+    lengths = np.diff(general.token_indptr)
+    made, by = _last_merges(general)
     symbol_token = np.concatenate([np.array(byte_ids), made]).astype(np.int32)
     symbol_of = np.full(len(lengths), -1, np.int64)
     symbol_of[symbol_token] = np.arange(len(symbol_token))

@@ -15,12 +15,19 @@ from jittok.tables import (
     MASK_BACK,
     MASK_OR,
     MERGE_BYTE_FALLBACK,
+    MERGE_CUT,
     MERGE_DIRECT,
+    MERGE_FUSE_UNKNOWN,
     MERGE_NUMBERS,
     MERGE_RANKED,
     MERGE_UNIT,
     MERGE_UNKNOWN,
     MERGE_VARIANTS,
+    PIECE_ALL_PAIRS,
+    PIECE_FIRST,
+    PIECE_MARK,
+    PIECE_NUMBERS,
+    PIECE_TIED,
     RULE_SENTENCEPIECE,
     RULE_TOKENIZERS,
     SPLIT_NUMBERS,
@@ -45,6 +52,7 @@ from jittok.tables import (
     WORDPIECE_SUFFIX_ROOT,
     WORDPIECE_UNKNOWN,
     MergeTables,
+    PieceTables,
     SplitTables,
     UnigramTables,
     VocabularyTables,
@@ -55,6 +63,8 @@ _PAGES = 0x110000 >> 7
 _NO_MERGE = (1 << 24) - 1
 #: As many as the longest program that is ever built may need.
 _MOST_MASKS = 2048
+#: Pieces are shorter, in bytes, as in sentencepiece, so that their parts fit into scratch arrays.
+_LONGEST_PIECE = 8000
 
 
 class _Checker:
@@ -193,6 +203,97 @@ def check_merges(tables: MergeTables, where: str) -> None:
             "pair_slots",
             "merges whose token is as long as its two parts",
         )
+
+
+def check_pieces(tables: PieceTables, size: int, where: str) -> None:
+    """Check that a piece kernel can trust `tables`; see :func:`check_split`. Ids are to be below `size`."""
+    check = _Checker(f"{where}: pieces")
+    check.arrays(
+        tables,
+        {
+            "page_of": np.uint16, "symbol_of": np.int32, "unit_pair": np.int32, "pair_slots": np.uint64,
+            "merge_rank": np.int32, "symbol_token": np.int32, "symbol_bytes": np.int32, "list_indptr": np.int32,
+            "list_symbols": np.int32, "list_token": np.int32, "fallback_token": np.int32, "edge_slots": np.uint64,
+            "node_symbol": np.int32, "direct_slots": np.uint64, "token_bytes": np.uint8, "token_indptr": np.int64,
+            "reachable": np.uint8, "crossed": np.uint64, "numbers": np.int64,
+        },
+    )  # fmt: skip
+    check(len(tables.numbers) == PIECE_NUMBERS, "numbers", f"{PIECE_NUMBERS} values")
+    numbers = [int(n) for n in tables.numbers]
+    n_tokens, n_merges, n_symbols = len(tables.token_indptr) - 1, len(tables.merge_rank), len(tables.symbol_token)
+    first, by_words = numbers[PIECE_FIRST], numbers[MERGE_DIRECT] > 0
+    check.indptr(tables.token_indptr, len(tables.token_bytes) - 64, "token_indptr")
+    check(n_tokens <= size, "token_indptr", f"at most {size} tokens")
+    check(n_symbols < 1 << 20, "symbol_token", "fewer than 2**20 symbols")
+    check(by_words or first + n_merges == n_symbols, "numbers", "a symbol for each merge, after the first ones")
+    for position in (MERGE_FUSE_UNKNOWN, MERGE_BYTE_FALLBACK, MERGE_CUT, PIECE_MARK, PIECE_ALL_PAIRS):
+        check(numbers[position] in (0, 1), "numbers", "flags of 0 or 1")
+    check(numbers[MERGE_RANKED] == numbers[MERGE_UNIT] == 1, "numbers", "flags of 1 for ranks and characters")
+    check(numbers[MERGE_DIRECT] >= 0 and not (by_words and numbers[MERGE_CUT]), "numbers", "no cut within words")
+    unknown = numbers[MERGE_UNKNOWN]
+    check(-1 <= unknown < n_tokens and (unknown >= 0 or numbers[MERGE_BYTE_FALLBACK]), "numbers", "an unknown token")
+
+    n_pages, rest = divmod(len(tables.symbol_of), 128)
+    check(rest == 0 and n_pages > 0, "symbol_of", "whole pages")
+    check(len(tables.page_of) == _PAGES and tables.page_of[0] == 0, "page_of", f"{_PAGES} pages, the first of them 0")
+    check.below(tables.page_of, n_pages, "page_of")
+    # Lengths: no symbol has more ids than bytes, so that ids never outgrow the text.
+    check.below(tables.symbol_of >> 2, n_symbols, "symbol_of")
+    check(len(tables.symbol_bytes) == n_symbols, "symbol_bytes", "a length for each symbol")
+    n_lists = len(tables.list_token)
+    check.below(tables.symbol_token + (n_lists + 2), n_tokens + n_lists + 2, "symbol_token")
+    check(len(tables.list_indptr) == n_lists + 1, "list_indptr", f"{n_lists + 1} values")
+    check.indptr(tables.list_indptr, len(tables.list_symbols), "list_indptr")
+    check.below(tables.list_symbols, n_symbols, "list_symbols")
+    check.below(tables.list_token, n_tokens, "list_token")
+    parts = np.diff(tables.list_indptr)
+    longest = max(int(tables.symbol_bytes.max(initial=0)), 0)
+    check(longest < _LONGEST_PIECE, "symbol_bytes", f"lengths below {_LONGEST_PIECE}")
+    if not by_words:
+        lists = np.flatnonzero(tables.symbol_token < -1)
+        check((lists >= first).all() and len(lists) == n_lists, "symbol_token", "a list for each unused piece")
+        if not numbers[PIECE_ALL_PAIRS]:
+            total = np.concatenate([[0], np.cumsum(tables.symbol_bytes[tables.list_symbols], dtype=np.int64)])
+            made = np.diff(total[tables.list_indptr])[-2 - tables.symbol_token[lists]]
+            check((made == tables.symbol_bytes[lists]).all() and (parts > 0).all(), "list_symbols", "whole pieces")
+    check.below(tables.merge_rank, max(n_merges, 1), "merge_rank")
+    tied = numbers[PIECE_TIED]
+    check((tables.merge_rank[:tied] == np.arange(min(n_merges, tied))).all(), "merge_rank", "ranks of their own")
+    check((np.diff(tables.merge_rank) >= 0).all(), "merge_rank", "ranks that never fall")
+    check((tables.merge_rank <= np.arange(n_merges)).all(), "merge_rank", "the least number of a rank")
+
+    for name in ("pair_slots", "edge_slots", "direct_slots"):
+        check.power_of_two(getattr(tables, name), name)
+    check((tables.pair_slots[7::8] == EMPTY).any(), "pair_slots", "a line of eight slots that is not full")
+    pairs = tables.pair_slots[tables.pair_slots != EMPTY]
+    made = (pairs & np.uint64(_NO_MERGE)).astype(np.int64)
+    left, right = (pairs >> np.uint64(44)).astype(np.int64), (pairs >> np.uint64(24) & np.uint64(0xFFFFF)).astype(np.int64)
+    check.below(made, n_merges, "pair_slots")
+    check.below(left, n_symbols, "pair_slots")
+    check.below(right, n_symbols, "pair_slots")
+    check(len(tables.unit_pair) == 1 << 16, "unit_pair", "65536 values")
+    known = np.flatnonzero(tables.unit_pair != _NO_MERGE)
+    check.below(tables.unit_pair[known], n_merges, "unit_pair")
+    lengths = tables.symbol_bytes.astype(np.int64)
+    check((lengths >= 0).all() and lengths[0] == 0, "symbol_bytes", "no length for symbol 0 only")
+    for a, b, merge in ((left, right, made), (known & 255, known >> 8, tables.unit_pair[known])):
+        check.below(a, n_symbols, "unit_pair")
+        check.below(b, n_symbols, "unit_pair")
+        whole = (lengths[a] > 0) & (lengths[b] > 0) & (lengths[a] + lengths[b] == lengths[first + merge])
+        check(whole.all(), "pair_slots", "merges whose piece is as long as its two parts")
+    check(len(tables.fallback_token) == 256, "fallback_token", "256 values")
+    if numbers[MERGE_BYTE_FALLBACK]:
+        check.below(tables.fallback_token, n_tokens, "fallback_token")
+    edges = tables.edge_slots[tables.edge_slots != EMPTY]
+    check(len(edges) < len(tables.edge_slots), "edge_slots", "an empty slot")
+    check.below((edges & np.uint64(0xFFFFFFFF)).astype(np.int64), len(tables.node_symbol), "edge_slots")
+    check(len(tables.node_symbol) > 0 and int(tables.node_symbol.max()) < n_symbols, "node_symbol", "symbols")
+    direct = tables.direct_slots[tables.direct_slots != EMPTY]
+    check(len(direct) < len(tables.direct_slots), "direct_slots", "an empty slot")
+    check.below((direct & np.uint64(0xFFFFFFFF)).astype(np.int64), n_tokens, "direct_slots")
+    check(not by_words or n_symbols == n_tokens + 1, "symbol_token", "a symbol for each token of a word model")
+    check(len(tables.reachable) == n_tokens, "reachable", "a value for each token")
+    check(len(tables.crossed) >= 1 and len(tables.crossed) & (len(tables.crossed) - 1) == 0, "crossed", "a power of two")
 
 
 def check_vocabulary(tables: VocabularyTables, where: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels import bpe, unigram, wordpiece
+from jittok.kernels import bpe, pieces, unigram, wordpiece
 from jittok.kernels.split import (
     ASCII,
     COMPLETE,
@@ -47,6 +47,8 @@ def segment_encoder(
     knows_lengths: Callable[..., Any],
     write_lengths: Callable[..., Any],
     counts_empty: int,
+    *,
+    cuts_ascii: bool = False,
 ) -> Callable[..., int]:
     """Make the kernel that encodes segments with a model.
 
@@ -70,6 +72,8 @@ def segment_encoder(
         for.
     counts_empty
         1: a pre-token without ids is a word like others; 0: it is none, and its bytes count to the next id.
+    cuts_ascii
+        Whether `cut_words` is for chunks of ASCII too.
 
     Returns
     -------
@@ -178,7 +182,7 @@ def segment_encoder(
             if out_length.size > 0 and not knows_lengths(model):
                 written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
                 continue
-            if state[ASCII] == 0 and out_word.size == 0 and out_length.size == 0:
+            if (cuts_ascii or state[ASCII] == 0) and out_word.size == 0 and out_length.size == 0:
                 words = cut_words(model, chunk, scratch)
             # Keys are compared one batch after they were made, when their slots have come.
             misses = np.int64(0)
@@ -266,4 +270,14 @@ encode_unigram_words = segment_encoder(
     bpe.knows_lengths,
     bpe.write_lengths,
     counts_empty=1,
+)
+encode_piece_segments = segment_encoder(
+    "encode_piece_segments",
+    pieces.piece_word,
+    pieces.piece_new_words,
+    pieces.cut_pieces,
+    bpe.knows_lengths,
+    bpe.write_lengths,
+    counts_empty=1,
+    cuts_ascii=True,
 )

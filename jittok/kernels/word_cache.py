@@ -78,6 +78,7 @@ class WordScratch(NamedTuple):
     ranks: NDArray[np.int32]  # [64]
     previous: NDArray[np.int32]  # [capacity]
     following: NDArray[np.int32]  # [capacity]
+    pending: NDArray[np.int32]  # [capacity] merge waiting in the heap for each place
     heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
     keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; missed: value, value
     ids: NDArray[np.int32]  # [CHUNK_BYTES] the chunk's ids, but for those of missed pre-tokens
@@ -113,6 +114,7 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         ranks=np.zeros(64, np.int32),
         previous=np.zeros(capacity, np.int32),
         following=np.zeros(capacity, np.int32),
+        pending=np.zeros(capacity, np.int32),
         heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
         keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
         ids=np.zeros(CHUNK_BYTES, np.int32),
