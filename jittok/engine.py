@@ -28,6 +28,7 @@ from jittok.tables import (
     MERGE_UNKNOWN,
     MISSING_UNKNOWN,
     N_MASKS,
+    PIECE_MARK,
     WORDPIECE_MISSING,
     WORDPIECE_SKIP_SPACE,
     WORDPIECE_UNKNOWN,
@@ -314,6 +315,10 @@ class Engine:
         self._special = {token.content for token in plan.added_tokens if token.special}
         #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
         self._is_direct = not plan.stages and self._missing_unknown < 0
+        #: How texts are given to the model with blanks instead of U+2581; None: they are rewritten.
+        self._blank_prefix: str | None = None
+        if isinstance(plan.model, PieceTables) and plan.model.numbers[PIECE_MARK]:
+            self._blank_prefix = plan.blank_prefix
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = any(
             isinstance(step, Metaspace) and step.prepend_scheme == "first"
@@ -497,6 +502,12 @@ class Engine:
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
+        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
+            data, start, end = self._with_blanks(data, indptr)
+            n_bytes = int(end[-1] - start[0]) if len(end) else 0
+            output.reserve(n_bytes + EXTRA_ROOM)
+            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
+            return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
@@ -522,10 +533,35 @@ class Engine:
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids)
 
+    def _with_blanks(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """Documents with a blank in front, where they get one: data, starts and ends."""
+        starts, ends = _frozen(indptr[:-1]), _frozen(indptr[1:])
+        if self._blank_prefix == "never" or not len(starts):
+            return data, starts, ends
+        from jittok.kernels.pieces import insert_blanks
+
+        new = np.empty(int(indptr[-1] - indptr[0]) + len(starts) + PADDING, np.uint8)
+        new_starts, new_ends = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+        unless = int(self._blank_prefix == "unless marked")
+        n = insert_blanks(_frozen(data), starts, ends, unless, new, new_starts, new_ends)
+        new[n:] = 0
+        return new, _frozen(new_starts), _frozen(new_ends)
+
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
     ) -> bool:
         """Whether no document holds an added token, nor anything that the normalizer changes."""
+        if not self._has_no_tokens(data, indptr, enabled):
+            return False
+        normalizer = self.plan.normalizer
+        return normalizer is None or not normalizer.changes(data, indptr[:-1], indptr[1:]).any()
+
+    def _has_no_tokens(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+    ) -> bool:
+        """Whether no document holds an added token."""
         from jittok.added_tokens import find_added_tokens
 
         plan = self.plan
@@ -535,9 +571,7 @@ class Engine:
             wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
             if len(find_added_tokens(stage.tables, wanted, data, indptr[:-1], indptr[1:])):
                 return False
-        if plan.normalizer is None:
-            return True
-        return not plan.normalizer.changes(data, indptr[:-1], indptr[1:]).any()
+        return True
 
     def _find_added(
         self,
@@ -711,6 +745,8 @@ class Engine:
         part_end = np.zeros(len(start), np.int64)
         n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, word, length)
         ids, word, length = ids[:n], word[:n], length[:n]
+        if plan.whole:
+            word[:] = 0
         if self._missing_unknown >= 0:
             self._refuse_unknown(parts, text, ids, part_end, first_document)
         counts = np.diff(part_end, prepend=0)

@@ -15,9 +15,11 @@ from jittok.spec import (
     CharDelimiterSplit,
     Digits,
     Metaspace,
+    Prepend,
     PreTokenizer,
     Punctuation,
     RankModel,
+    Replace,
     Split,
     TokenizerSpec,
     Whitespace,
@@ -40,6 +42,9 @@ WHITESPACE_PATTERN = r"\w+|[^\w\s]+"
 #: ``Whitespace`` and ``WhitespaceSplit`` with the white space that they drop left in front of what follows it.
 WHITESPACE_BEFORE_PATTERN = r"\s*\w+|\s*[^\w\s]+|\s+"
 WHITESPACE_SPLIT_BEFORE_PATTERN = r"\s*\S+|\s+"
+
+#: What stands for a blank in many vocabularies.
+MARK = "\u2581"
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
@@ -81,6 +86,10 @@ class Plan:
         The tables of the model. For WordPiece, `last_split` may leave white space (Unicode White_Space) at the
         beginning of pre-tokens, which the model then skips: a pre-token is white space, if any, and then a word
         without any; or, at the end of a segment, white space alone, which gives no ids and is no word.
+    whole
+        Whether what the stages leave is one pre-token each: the last cut is made for speed alone.
+    blank_prefix
+        See :func:`blank_prefix`.
     """
 
     added_tokens: tuple[AddedToken, ...]
@@ -90,6 +99,8 @@ class Plan:
     stages: tuple[SplitStage | Rewriter, ...]
     last_split: SplitTables
     model: MergeTables | PieceTables | WordPieceTables
+    whole: bool = False
+    blank_prefix: str | None = None
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -118,6 +129,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     normalizer = _normalizer(spec)
     stages, last, skips_blanks = _stages(spec.pre_tokenizers, may_skip_blanks=isinstance(spec.model, WordPieceModel))
     model = _model_tables(spec, skips_blanks)
+    whole = last is None
     if last is None:
         from jittok.build.regex_automaton import compile_split
         from jittok.build.split_windows import build_split_tables
@@ -129,6 +141,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         stages=tuple(stages),
         last_split=last,
         model=model,
+        whole=whole,
     )
 
 
@@ -161,7 +174,21 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> MergeTables | Piec
 
     # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
     byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
-    return build_merge_tables(spec.model, byte_level=byte_level)
+    return build_merge_tables(spec.model, byte_level=byte_level, blank_is_mark=blank_prefix(spec) is not None)
+
+
+def blank_prefix(spec: TokenizerSpec) -> str | None:
+    """How text gets a blank in front, where that and U+2581 for blanks is all that is done to it; None elsewhere.
+
+    "never", "always", or "unless marked": where it begins with neither a blank nor U+2581.
+    """
+    steps = (*spec.normalizers, *spec.pre_tokenizers)
+    replaces = Replace(" ", MARK, is_regex=False)
+    if steps in ((Prepend(MARK), replaces), (replaces, Prepend(MARK))) and not spec.pre_tokenizers:
+        return None if any(token.normalized for token in spec.added_tokens) else "always"
+    if len(steps) == 1 and isinstance(steps[0], Metaspace) and steps[0].replacement == MARK and not steps[0].split:
+        return "never" if steps[0].prepend_scheme == "never" else "unless marked"
+    return None
 
 
 def restored_plan(
@@ -169,6 +196,7 @@ def restored_plan(
     stages: tuple[SplitStage | Rewriter, ...],
     last_split: SplitTables,
     model: MergeTables | PieceTables | WordPieceTables,
+    whole: bool,
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
     normalizer = _normalizer(spec)
@@ -178,6 +206,7 @@ def restored_plan(
         stages=stages,
         last_split=last_split,
         model=model,
+        whole=whole,
     )
 
 
@@ -196,6 +225,7 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     skipping = spec.reference != "tiktoken"
     return {
         "added_tokens": spec.added_tokens,
+        "blank_prefix": blank_prefix(spec),
         "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
         "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
     }

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from jittok import spec as spec_module
 from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
-from jittok.build.validate import check_merges, check_split, check_vocabulary, check_wordpiece
+from jittok.build.validate import check_merges, check_pieces, check_split, check_vocabulary, check_wordpiece
 from jittok.errors import FormatError, MissingFileError
 from jittok.spec import (
     BPEModel,
@@ -44,6 +44,7 @@ from jittok.tables import (
     WORDPIECE_MISSING,
     WORDPIECE_NUMBERS,
     MergeTables,
+    PieceTables,
     SplitTables,
     VocabularyTables,
     WordPieceTables,
@@ -88,7 +89,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
         A tokenizer and its tables.
     """
     arrays: dict[str, NDArray[Any]] = {}
-    _add_group(arrays, "wordpiece" if isinstance(plan.model, WordPieceTables) else "merges", plan.model)
+    _add_group(arrays, _model_group(plan.model), plan.model)
     _add_group(arrays, "vocabulary", vocabulary)
     stages: list[dict[str, Any]] = []
     for stage in plan.stages:
@@ -103,7 +104,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
         "format": "jittok",
         "version": str(VERSION),
         "spec": json.dumps(_plain(spec), ensure_ascii=True, sort_keys=True),
-        "plan": json.dumps({"stages": stages}, sort_keys=True),
+        "plan": json.dumps({"stages": stages, "whole": plan.whole}, sort_keys=True),
     }
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     header: dict[str, Any] = {"__metadata__": metadata}
@@ -246,7 +247,7 @@ def parse(content: Any, where: str) -> Stored:
         last = SplitTables(*_group(arrays, "last_split", SplitTables._fields, where))
         check_split(last, f"{where}: last_split")
         _check_spec(spec, vocabulary, where)
-        plan = plan_module.restored_plan(spec, tuple(stages), last, model)
+        plan = plan_module.restored_plan(spec, tuple(stages), last, model, bool(stated_plan.get("whole")))
     except FormatError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
@@ -257,9 +258,16 @@ def parse(content: Any, where: str) -> Stored:
     return Stored(spec, plan, vocabulary)
 
 
+def _model_group(model: MergeTables | PieceTables | WordPieceTables) -> str:
+    """What the names of a model's arrays begin with."""
+    if isinstance(model, WordPieceTables):
+        return "wordpiece"
+    return "pieces" if isinstance(model, PieceTables) else "merges"
+
+
 def _checked_model(
     spec: TokenizerSpec, arrays: dict[str, NDArray[Any]], size: int, where: str
-) -> MergeTables | WordPieceTables:
+) -> MergeTables | PieceTables | WordPieceTables:
     """The model's tables, whose ids are below `size`."""
     if isinstance(spec.model, WordPieceModel):
         pieces = WordPieceTables(*_group(arrays, "wordpiece", WordPieceTables._fields, where))
@@ -267,6 +275,10 @@ def _checked_model(
             raise FormatError(f"{where}: wordpiece.numbers has {len(pieces.numbers)} values; the file is damaged")
         check_wordpiece(pieces, size + int(pieces.numbers[WORDPIECE_MISSING]), where)
         return pieces
+    if "pieces.numbers" in arrays:
+        tables = PieceTables(*_group(arrays, "pieces", PieceTables._fields, where))
+        check_pieces(tables, size, where)
+        return tables
     merges = MergeTables(*_group(arrays, "merges", MergeTables._fields, where))
     check_merges(merges, where)
     if size < len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum()):
