@@ -28,6 +28,7 @@ from jittok.tables import (
     MERGE_UNKNOWN,
     MISSING_UNKNOWN,
     N_MASKS,
+    PIECE_MARK,
     RULE_SENTENCEPIECE,
     UNIGRAM_MISSING,
     UNIGRAM_RULE,
@@ -328,6 +329,10 @@ class Engine:
         #: Whether every text is normalised, in one pass, and then goes to the kernel.
         self._is_cleaned = self._is_direct and plan.normalizer is not None and plan.normalizer.always
         self._is_direct = self._is_direct and not self._is_cleaned
+        #: How texts are given to the model with blanks instead of U+2581; None: they are rewritten.
+        self._blank_prefix: str | None = None
+        if isinstance(plan.model, PieceTables) and plan.model.numbers[PIECE_MARK]:
+            self._blank_prefix = plan.blank_prefix
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = any(
             isinstance(step, Metaspace) and step.prepend_scheme == "first"
@@ -520,6 +525,12 @@ class Engine:
                 output.reserve(n_bytes + EXTRA_ROOM)
                 output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
                 return
+        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
+            data, start, end = self._with_blanks(data, indptr)
+            n_bytes = int(end[-1] - start[0]) if len(end) else 0
+            output.reserve(n_bytes + EXTRA_ROOM)
+            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
+            return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
@@ -545,17 +556,37 @@ class Engine:
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids)
 
+    def _with_blanks(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """Documents with a blank in front, where they get one: data, starts and ends."""
+        starts, ends = _frozen(indptr[:-1]), _frozen(indptr[1:])
+        if self._blank_prefix == "never" or not len(starts):
+            return data, starts, ends
+        from jittok.kernels.pieces import insert_blanks
+
+        new = np.empty(int(indptr[-1] - indptr[0]) + len(starts) + PADDING, np.uint8)
+        new_starts, new_ends = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+        unless = int(self._blank_prefix == "unless marked")
+        n = insert_blanks(_frozen(data), starts, ends, unless, new, new_starts, new_ends)
+        new[n:] = 0
+        return new, _frozen(new_starts), _frozen(new_ends)
+
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
     ) -> bool:
         """Whether no document holds an added token, nor anything that the normalizer changes."""
-        plan = self.plan
-        start, end = indptr[:-1], indptr[1:]
-        if self._holds(plan.raw_tokens, data, start, end, enabled):
+        if not self._has_no_tokens(data, indptr, enabled):
             return False
-        if self._holds(plan.normalized_tokens, data, start, end, enabled):
-            return False
-        return plan.normalizer is None or not plan.normalizer.changes(data, start, end).any()
+        normalizer = self.plan.normalizer
+        return normalizer is None or not normalizer.changes(data, indptr[:-1], indptr[1:]).any()
+
+    def _has_no_tokens(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+    ) -> bool:
+        """Whether no document holds an added token."""
+        stages = self.plan.raw_tokens, self.plan.normalized_tokens
+        return not any(self._holds(stage, data, indptr[:-1], indptr[1:], enabled) for stage in stages)
 
     def _holds(
         self,
@@ -758,6 +789,8 @@ class Engine:
         part_end = np.zeros(len(start), np.int64)
         n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, word, length)
         ids, word, length = ids[:n], word[:n], length[:n]
+        if plan.whole:
+            word[:] = 0
         if self._missing_unknown >= 0:
             self._refuse_unknown(parts, text, ids, part_end, first_document)
         counts = np.diff(part_end, prepend=0)

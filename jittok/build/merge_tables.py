@@ -51,7 +51,9 @@ def byte_alphabet() -> dict[str, int]:
     return alphabet
 
 
-def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> MergeTables | PieceTables:
+def build_merge_tables(
+    model: BPEModel | RankModel, *, byte_level: bool, blank_is_mark: bool = False
+) -> MergeTables | PieceTables:
     """Flatten a byte-pair model.
 
     Parameters
@@ -60,6 +62,8 @@ def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> Merg
         The model as its file states it.
     byte_level
         Whether the vocabulary of a :class:`~jittok.spec.BPEModel` is written in the byte alphabet.
+    blank_is_mark
+        Whether texts may be given with blanks for U+2581, which is then in no text for itself, if the vocabulary allows.
 
     Raises
     ------
@@ -113,7 +117,7 @@ def build_merge_tables(model: BPEModel | RankModel, *, byte_level: bool) -> Merg
         return general
     from jittok.build.piece_tables import build_listed_merges
 
-    tables = build_listed_merges(model, pairs, lambda: _last_merges(general))
+    tables = build_listed_merges(model, pairs, lambda: _last_merges(general), blank_is_mark=blank_is_mark)
     return general if tables is None else tables
 
 

@@ -152,9 +152,8 @@ def build_listed_merges(
     pieces = [""] * (max(vocab.values(), default=-1) + 1)
     for piece, identifier in vocab.items():
         pieces[identifier] = piece
-    build = _Builder(
-        pieces, [NORMAL] * len(pieces), unknown, byte_fallback=by_bytes, mark=blank_is_mark, joins=model.fuse_unk
-    )
+    mark = blank_is_mark and MARK in vocab
+    build = _Builder(pieces, [NORMAL] * len(pieces), unknown, byte_fallback=by_bytes, mark=mark, joins=model.fuse_unk)
     made, by = last_merges()
     merged = made.tolist()
     symbol_of = build.symbols(merged)

@@ -16,9 +16,11 @@ from jittok.spec import (
     CharDelimiterSplit,
     Digits,
     Metaspace,
+    Prepend,
     PreTokenizer,
     Punctuation,
     RankModel,
+    Replace,
     SentencePieceModel,
     SentencePieceNormalizer,
     Split,
@@ -30,7 +32,6 @@ from jittok.spec import (
 )
 from jittok.tables import (
     AddedTokenTables,
-    MergeTables,
     ModelTables,
     PieceTables,
     SplitAutomaton,
@@ -52,6 +53,9 @@ WHITESPACE_PATTERN = r"\w+|[^\w\s]+"
 #: ``Whitespace`` and ``WhitespaceSplit`` with the white space that they drop left in front of what follows it.
 WHITESPACE_BEFORE_PATTERN = r"\s*\w+|\s*[^\w\s]+|\s+"
 WHITESPACE_SPLIT_BEFORE_PATTERN = r"\s*\S+|\s+"
+
+#: What stands for a blank in many vocabularies.
+MARK = "\u2581"
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
@@ -93,6 +97,10 @@ class Plan:
         The tables of the model. For WordPiece, `last_split` may leave white space (Unicode White_Space) in: a
         pre-token is white space and then a word without any, or a word, or white space alone. The model skips it;
         white space alone gives no ids and is no word.
+    whole
+        Whether what the stages leave is one pre-token each: the last cut is made for speed alone.
+    blank_prefix
+        See :func:`blank_prefix`.
     """
 
     added_tokens: tuple[AddedToken, ...]
@@ -102,6 +110,8 @@ class Plan:
     stages: tuple[SplitStage | Rewriter, ...]
     last_split: SplitTables
     model: ModelTables
+    whole: bool = False
+    blank_prefix: str | None = None
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -130,6 +140,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     normalizer = _normalizer(spec)
     stages, last, skips_blanks = _stages(spec.pre_tokenizers, may_skip_blanks=isinstance(spec.model, WordPieceModel))
     model = _model_tables(spec, skips_blanks)
+    whole = last is None
     if last is None:
         from jittok.build.regex_automaton import compile_split
         from jittok.build.split_windows import build_split_tables
@@ -141,6 +152,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         stages=tuple(stages),
         last_split=last,
         model=model,
+        whole=whole,
     )
 
 
@@ -188,10 +200,24 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
 
     # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
     byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
-    return build_merge_tables(spec.model, byte_level=byte_level)
+    return build_merge_tables(spec.model, byte_level=byte_level, blank_is_mark=blank_prefix(spec) is not None)
 
 
-def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> MergeTables | UnigramTables:
+def blank_prefix(spec: TokenizerSpec) -> str | None:
+    """How text gets a blank in front, where that and U+2581 for blanks is all that is done to it; None elsewhere.
+
+    "never", "always", or "unless marked": where it begins with neither a blank nor U+2581.
+    """
+    steps = (*spec.normalizers, *spec.pre_tokenizers)
+    replaces = Replace(" ", MARK, is_regex=False)
+    if steps in ((Prepend(MARK), replaces), (replaces, Prepend(MARK))) and not spec.pre_tokenizers:
+        return None if any(token.normalized for token in spec.added_tokens) else "always"
+    if len(steps) == 1 and isinstance(steps[0], Metaspace) and steps[0].replacement == MARK and not steps[0].split:
+        return "never" if steps[0].prepend_scheme == "never" else "unless marked"
+    return None
+
+
+def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> PieceTables | UnigramTables:
     if model.kind == "unigram":
         from jittok.build.unigram_tables import build_unigram_tables
 
@@ -202,18 +228,32 @@ def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> Mer
             byte_fallback=model.byte_fallback,
             space_as_blank=_is_compact(spec),
         )
-    raise UnsupportedError(f"SentencePiece models of the kind {model.kind} cannot encode yet")
+    from jittok.build.piece_tables import build_sentencepiece_merges
+
+    built = build_sentencepiece_merges(
+        model.pieces,
+        np.array(model.scores, np.float32),
+        list(model.types),
+        model_type=model.kind,
+        byte_fallback=model.byte_fallback,
+        blank_is_mark=_is_compact(spec),
+    )
+    return built.tables
 
 
 def _is_compact(spec: TokenizerSpec) -> bool:
     """Whether normalised text has U+0020 for U+2581, which is a third as long."""
-    return (
-        isinstance(spec.model, SentencePieceModel)
-        and spec.model.kind == "unigram"
-        and len(spec.normalizers) == 1
-        and isinstance(spec.normalizers[0], SentencePieceNormalizer)
-        and spec.normalizers[0].escape_whitespaces
-    )
+    model = spec.model
+    if not isinstance(model, SentencePieceModel) or len(spec.normalizers) != 1:
+        return False
+    step = spec.normalizers[0]
+    if not isinstance(step, SentencePieceNormalizer) or not step.escape_whitespaces:
+        return False
+    if model.kind == "unigram":
+        return True
+    from jittok.build.piece_tables import may_leave_blanks
+
+    return may_leave_blanks(model.pieces, list(model.types), model.kind)
 
 
 def restored_plan(
@@ -221,6 +261,7 @@ def restored_plan(
     stages: tuple[SplitStage | Rewriter, ...],
     last_split: SplitTables,
     model: ModelTables,
+    whole: bool,
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
     normalizer = _normalizer(spec)
@@ -230,6 +271,7 @@ def restored_plan(
         stages=stages,
         last_split=last_split,
         model=model,
+        whole=whole,
     )
 
 
@@ -248,6 +290,7 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     skipping = spec.reference != "tiktoken"
     return {
         "added_tokens": spec.added_tokens,
+        "blank_prefix": blank_prefix(spec),
         "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
         "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
     }

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from jittok import spec as spec_module
 from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
-from jittok.build.validate import check_merges, check_split, check_unigram, check_vocabulary, check_wordpiece
+from jittok.build.validate import check_merges, check_pieces, check_split, check_unigram, check_vocabulary, check_wordpiece
 from jittok.errors import FormatError, MissingFileError, UnsupportedError
 from jittok.spec import (
     BPEModel,
@@ -52,6 +52,7 @@ from jittok.tables import (
     WORDPIECE_NUMBERS,
     MergeTables,
     ModelTables,
+    PieceTables,
     SplitTables,
     UnigramTables,
     VocabularyTables,
@@ -75,7 +76,12 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
 }
 #: What the arrays of each model's tables are called.
-_GROUPS: dict[type, str] = {MergeTables: "merges", WordPieceTables: "wordpiece", UnigramTables: "unigram"}
+_GROUPS: dict[type, str] = {
+    MergeTables: "merges",
+    PieceTables: "pieces",
+    UnigramTables: "unigram",
+    WordPieceTables: "wordpiece",
+}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MOST_HEADER_BYTES = 1 << 26
 _DEEPEST_SPEC = 64
@@ -116,7 +122,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
         "format": "jittok",
         "version": str(VERSION),
         "spec": json.dumps(_stated_spec(spec), ensure_ascii=True, sort_keys=True),
-        "plan": json.dumps({"stages": stages}, sort_keys=True),
+        "plan": json.dumps({"stages": stages, "whole": plan.whole}, sort_keys=True),
     }
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     header: dict[str, Any] = {"__metadata__": metadata}
@@ -298,7 +304,7 @@ def parse(content: Any, where: str) -> Stored:
         last = SplitTables(*_group(arrays, "last_split", SplitTables._fields, where))
         check_split(last, f"{where}: last_split")
         _check_spec(spec, vocabulary, where)
-        plan = plan_module.restored_plan(spec, tuple(stages), last, model)
+        plan = plan_module.restored_plan(spec, tuple(stages), last, model, bool(stated_plan.get("whole")))
     except FormatError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
@@ -325,6 +331,10 @@ def _checked_model(
             raise FormatError(f"{where}: unigram.numbers has {len(unigram.numbers)} values; the file is damaged")
         check_unigram(unigram, size + int(unigram.numbers[UNIGRAM_MISSING]), where)
         return unigram
+    if "pieces.numbers" in arrays:
+        tables = PieceTables(*_group(arrays, "pieces", PieceTables._fields, where))
+        check_pieces(tables, size, where)
+        return tables
     merges = MergeTables(*_group(arrays, "merges", MergeTables._fields, where))
     check_merges(merges, where)
     if size < len(merges.reachable) - int((merges.reachable == MISSING_UNKNOWN).sum()):

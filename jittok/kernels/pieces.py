@@ -30,7 +30,7 @@ from jittok.kernels.merge import (
     pair_line,
     sift_down,
 )
-from jittok.kernels.split import PIECES, WORDS, decode_codepoint
+from jittok.kernels.split import PIECES, WORDS, copy_bytes, decode_codepoint
 from jittok.kernels.word_cache import KEY_BYTES, ZERO, find_word, keep_word
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
@@ -715,3 +715,48 @@ def sample_pieces(
         written += n
         out_end[i] = written
     return written
+
+
+@kernel
+def insert_blanks(
+    data: Any, starts: Any, ends: Any, unless_marked: int, out: Any, out_starts: Any, out_ends: Any
+) -> int:
+    """Copy segments, with a blank before each that is not empty.
+
+    Parameters
+    ----------
+    data : uint8[m]
+        Valid UTF-8.
+    starts, ends : int64[n]
+        Segment i is ``data[starts[i]:ends[i]]``.
+    unless_marked : int
+        1: a segment that begins with a blank or U+2581 gets none.
+    out : uint8
+        Output: at least as many bytes as all segments have, one more for each, and 64 more.
+    out_starts, out_ends : int64[n]
+        Output: where the segments are in `out`.
+
+    Returns
+    -------
+    int
+        Bytes written. Linear.
+    """
+    size = np.int64(0)
+    for i in range(starts.size):
+        first = starts[i]
+        n = ends[i] - first
+        out_starts[i] = size
+        if n > 0:
+            marked = False
+            if unless_marked:
+                byte = np.int64(data[first])
+                marked = byte == 0x20
+                if byte == 0xE2 and n >= 3:
+                    marked = np.int64(decode_codepoint(data, first)) >> 3 == MARK
+            if not marked:
+                out[size] = 0x20
+                size += 1
+            copy_bytes(out, size, data, first, n)
+            size += n
+        out_ends[i] = size
+    return size
