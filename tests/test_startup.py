@@ -21,13 +21,14 @@ from jittok import _background, _jit, _native
 from jittok.errors import CacheWarning
 from jittok.kernels.spans import find_spans
 from jittok.kernels.split import split_segments
-from jittok.tables import SplitTables
+from jittok.tables import Blanks, SplitTables
 
 needs_jit = pytest.mark.skipif(_jit.JIT_DISABLED, reason="the JIT is off")
 needs_code_files = pytest.mark.skipif(
     _jit.JIT_DISABLED or _jit.code_environment() is None, reason="code files are not supported here"
 )
 FIND_SPANS = "find_spans"
+NO_BLANKS = Blanks(np.zeros(0, np.uint16), np.zeros(0, np.uint32))
 
 
 def run(code: str, **variables: str) -> str:
@@ -48,7 +49,7 @@ def span_arguments(n: int = 40, seed: int = 0) -> tuple:
     cuts = np.unique(np.r_[0, rng.integers(0, len(text), n // 2), len(text)])
     lengths = np.diff(cuts).astype(np.int32)
     start, end = np.zeros(1, np.int64), np.array([len(lengths)])
-    return data, start, start.copy(), end, np.arange(len(lengths), dtype=np.int32), lengths, 0
+    return data, start, start.copy(), end, np.arange(len(lengths), dtype=np.int32), lengths, 0, NO_BLANKS
 
 
 def spans_by(function, arguments) -> np.ndarray:
@@ -153,8 +154,8 @@ def test_kernels_in_a_users_njit_function():
     import numba
 
     @numba.njit
-    def twice(data, starts, origins, ends, ids, lengths, by_token, out):
-        return 2 * find_spans(data, starts, origins, ends, ids, lengths, by_token, out)
+    def twice(data, starts, origins, ends, ids, lengths, by_token, blanks, out):
+        return 2 * find_spans(data, starts, origins, ends, ids, lengths, by_token, blanks, out)
 
     arguments = span_arguments()
     out = np.zeros((len(arguments[4]), 2), np.int64)
@@ -230,7 +231,7 @@ def test_equal_types_in_other_forms(empty_cache):
     np.testing.assert_array_equal(spans_by(kernel, unpickled), expected)
     longlong = (*arguments[:1], *(a.astype(np.longlong) for a in arguments[1:4]), *arguments[4:])
     np.testing.assert_array_equal(spans_by(kernel, longlong), expected)
-    np.testing.assert_array_equal(spans_by(kernel, (*arguments[:6], np.int64(0))), expected)
+    np.testing.assert_array_equal(spans_by(kernel, (*arguments[:6], np.int64(0), NO_BLANKS)), expected)
     assert len(kernel._compiled) <= 2  # data read-only, and not
 
 
