@@ -543,7 +543,8 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
         else:
             raise UnsupportedError(
                 f"the rewriting step {step!r} is not known; expected one of UnicodeForm, Lowercase, Replace, "
-                "Prepend, Strip, StripAccents, BertNormalizer, Nmt, Precompiled, SentencePieceNormalizer, ByteLevel, Metaspace"
+                "Prepend, Strip, StripAccents, BertNormalizer, Nmt, Precompiled, SentencePieceNormalizer, ByteLevel, "
+                "Metaspace"
             )
     return Rewriter(
         tuple(steps),
