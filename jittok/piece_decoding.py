@@ -209,12 +209,12 @@ class PieceDecoder(Decoder):
     ) -> list[str]:
         rows = [_shown(row) for row in self._rows(ids, indptr, skip_special_tokens)]
         if not skip_special_tokens:
-            # A control piece ends a run of byte pieces, though it leaves nothing.
-            is_byte, is_control = (
-                np.append(np.frombuffer(self.types, np.uint8) == kind, np.zeros(self.vocabulary.size, np.bool_))
-                for kind in (PieceType.BYTE, PieceType.CONTROL)
-            )
-            breaks = np.flatnonzero(is_byte[ids[:-1]] & is_control[ids[1:]])
+            # A piece that is no byte piece ends a run of those, even if it leaves nothing.
+            kinds = np.zeros(self.vocabulary.size, np.uint8)
+            kinds[: len(self.types)] = np.frombuffer(self.types, np.uint8)
+            is_byte = kinds == PieceType.BYTE
+            is_empty = np.diff(self._pieces[1]) == 0
+            breaks = np.flatnonzero(is_byte[ids[:-1]] & is_empty[ids[1:]])
             for row in np.unique(np.searchsorted(indptr, breaks, side="right") - 1).tolist():
                 if row < len(rows):
                     rows[row] = self._text(ids[indptr[row] : indptr[row + 1]], skip_special_tokens)

@@ -527,8 +527,7 @@ def precompiled_suspicion(charsmap: bytes) -> NDArray[np.uint8]:
     entry = _entries(_parsed(charsmap, "precompiled_charsmap")[2])
     # A longer rule needs something that comes second in one.
     changes = (entry & (tables.CHARSMAP_MAPPED | tables.CHARSMAP_CONTINUES)) != 0
-    suspicion: NDArray[np.uint8] = changes.astype(np.uint8) * np.uint8(tables.SUSPICION_CHANGES)
-    return suspicion
+    return np.where(changes, np.uint8(tables.SUSPICION_CHANGES), np.uint8(tables.SUSPICION_NONE))
 
 
 def _entries(keys: _Keys) -> NDArray[np.uint32]:
