@@ -163,7 +163,7 @@ class PieceTables(NamedTuple):
     list_symbols: NDArray[np.int32]  # list_symbols[list_indptr[k] : list_indptr[k + 1]]
     list_token: NDArray[np.int32]  # [n_lists] the id of the unused piece itself
     fallback_token: NDArray[np.int32]  # [256] id of each byte, -1 without byte fallback
-    edge_slots: NDArray[np.uint64]  # [power of two] trie of user-defined symbols: (node << 8 | byte) << 32 | child
+    edge_slots: NDArray[np.uint64]  # [power of two] trie of user-defined symbols: (node << 8 | byte) << 32 | child; root: 0
     node_symbol: NDArray[np.int32]  # [n_nodes] symbol that ends at a node, -1: none
     direct_slots: NDArray[np.uint64]  # word models: as in MergeTables
     token_bytes: NDArray[np.uint8]  # as in MergeTables, as the text has them

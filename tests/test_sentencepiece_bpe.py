@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import random
 from collections import Counter
 
@@ -22,9 +23,11 @@ from reference import (
     sentencepiece_words,
     with_unknown,
 )
-from specs import corpus_path, model_path
 from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
+from specs import corpus_path, model_path
+from tokenizers import Tokenizer
 
+import jittok
 from jittok.build.piece_tables import build_sentencepiece_merges, may_leave_blanks, split_pattern
 from jittok.build.plan import Plan
 from jittok.build.regex_automaton import compile_split
@@ -32,7 +35,9 @@ from jittok.build.split_windows import build_split_tables
 from jittok.build.validate import check_pieces
 from jittok.engine import Engine
 from jittok.errors import ArgumentError
+from jittok.formats import tokenizer_json
 from jittok.merge_sampling import sample_piece_ids
+from jittok.tables import PieceTables
 
 MARK = "\u2581"
 MODEL_TYPES = {"bpe": 2, "word": 3, "char": 4}
@@ -285,7 +290,7 @@ def test_dropout_outside_its_range():
 
 # ------------------------------------------------------------------------------------------------------ real models
 
-REAL = ["llama2/tokenizer.model", "mistral-v1/tokenizer.model", "mistral-v3/tokenizer.model", "barthez/sentencepiece.bpe.model"]
+REAL = [*(f"{name}/tokenizer.model" for name in ("llama2", "mistral-v1", "mistral-v3")), "barthez/sentencepiece.bpe.model"]
 
 
 @functools.cache
@@ -339,3 +344,95 @@ def test_pathological_texts(kind):
     }[kind]
     normalized = reference.normalize(text)
     assert ids_of(encode(engine, [normalized.replace(MARK, " ")])) == reference.encode(text)
+
+
+# ------------------------------------------------------------------------------------ tokenizer.json over characters
+
+JSON = ["llama2", "mistral-v1", "mistral-v3", "phi-3"]
+
+
+@functools.cache
+def json_model(name):
+    path = model_path(f"sp-bpe/{name}/tokenizer.json")
+    return jittok.load(path), Tokenizer.from_file(str(path))
+
+
+def check_encodings(tok, reference, texts):
+    batch = tok.encode_batch(texts, add_special_tokens=False)
+    details = tok.encode_batch(texts, add_special_tokens=False, spans=True)
+    for i, expected in enumerate(reference.encode_batch(texts, add_special_tokens=False)):
+        assert batch[i].ids.tolist() == expected.ids
+        assert details[i].ids.tolist() == expected.ids
+    expected = reference.encode(texts[0], add_special_tokens=False)
+    one = tok.encode(texts[0], add_special_tokens=False)
+    assert list(one.word_ids) == expected.word_ids
+    assert one.spans.tolist() == [list(offsets) for offsets in expected.offsets]
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_tokenizer_json(name):
+    tok, reference = json_model(name)
+    assert isinstance(tok.plan.model, PieceTables)
+    texts = ["", "a", " a", MARK, MARK + "a", "  a", "a b" + MARK + " c", "</s> x <s>y", "\u0958\u2fa1d\n\n", "\U0001f600 x"]
+    check_encodings(tok, reference, ["Hello  world \u65e5\u672c\n x" + MARK, *texts, *documents(25)])
+
+
+@pytest.mark.parametrize("name", JSON[:2])
+def test_tokenizer_json_on_any_text(name):
+    tok, reference = json_model(name)
+
+    @relaxed
+    @given(st.lists(st.text("ab c\n" + MARK + "é日\U0001f600<s>/1"), max_size=3))
+    def check(texts):
+        check_encodings(tok, reference, ["x", *texts])
+
+    check()
+
+
+def test_jittok_file_of_pieces(tmp_path):
+    tok, _ = json_model("mistral-v1")
+    tok.save(tmp_path / "x.jittok")
+    again = jittok.load(tmp_path / "x.jittok")
+    assert isinstance(again.plan.model, PieceTables)
+    texts = list(documents(5))
+    for options in ({}, {"spans": True}):
+        first, second = tok.encode_batch(texts, **options), again.encode_batch(texts, **options)
+        assert first.ids.tolist() == second.ids.tolist()
+    assert list(tok.encode(texts[0]).word_ids) == list(again.encode(texts[0]).word_ids)
+
+
+@st.composite
+def listed_models(draw):
+    """A tokenizer.json model over characters whose merges are in any order, as no training gives them."""
+    alphabet = draw(st.sampled_from(["ab", "aé" + MARK, "ab" + MARK]))
+    pieces = sorted(draw(st.sets(st.text(alphabet, min_size=2, max_size=5), max_size=20)) | set(alphabet[1:]))
+    vocab = {piece: i for i, piece in enumerate(["<unk>", *pieces])}
+    pairs = [(p[:i], p[i:]) for p in pieces for i in range(1, len(p)) if p[:i] in vocab and p[i:] in vocab]
+    merges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    fallback = draw(st.booleans())
+    if fallback:
+        vocab.update({byte: len(vocab) + i for i, byte in enumerate(BYTES)})
+    return {
+        "type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
+        "end_of_word_suffix": None, "fuse_unk": draw(st.booleans()), "byte_fallback": fallback,
+        "ignore_merges": False, "vocab": vocab, "merges": [list(pair) for pair in merges],
+    }  # fmt: skip
+
+
+@relaxed
+@given(
+    listed_models(),
+    st.sampled_from(["always", "first", "never", "prepend", None]),
+    st.lists(st.one_of(TEXTS, st.text("ab " + MARK + "éx")), min_size=1, max_size=3),
+)
+def test_listed_merges(model, scheme, texts):
+    blank = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
+    prepend = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, blank]}
+    metaspace = {"type": "Metaspace", "replacement": MARK, "prepend_scheme": scheme, "split": False}
+    content = json.dumps({
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+        "normalizer": prepend if scheme == "prepend" else None,
+        "pre_tokenizer": metaspace if scheme in ("always", "first", "never") else None,
+        "post_processor": None, "decoder": None, "model": model,
+    })  # fmt: skip
+    check_encodings(jittok.Tokenizer(tokenizer_json.read(content.encode(), "x")), Tokenizer.from_str(content), texts)

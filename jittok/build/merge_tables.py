@@ -273,11 +273,7 @@ def _last_merges(general: MergeTables) -> tuple[NDArray[np.int64], NDArray[np.in
     from jittok.kernels.word_cache import new_word_scratch
 
     lengths = np.diff(general.token_indptr)
-    begins = np.ones(len(general.token_bytes), np.int64)
-    if general.numbers[MERGE_UNIT]:
-        begins[(general.token_bytes & 0xC0) == 0x80] = 0
-    before = np.concatenate([[0], np.cumsum(begins)])[general.token_indptr]
-    tokens = np.flatnonzero(np.diff(before) > 1)
+    tokens = np.flatnonzero(lengths > 1)
     last_merge = np.empty(len(tokens), np.int32)
     frozen = MergeTables(*map(read_only, general))
     find_last_merges(frozen, tokens, new_word_scratch(max(8, int(lengths.max(initial=0)))), last_merge)

@@ -32,10 +32,11 @@ def find_last_merges(merges: Any, tokens: Any, scratch: Any, last_merge: Any) ->
     reached = 0
     for i in range(tokens.size):
         token = tokens[i]
+        scratch.ranks[LAST_MERGE] = -1  # unknown characters may become a token without a merge
         n = merge_word(
             merges, merges.token_bytes, merges.token_indptr[token], merges.token_indptr[token + 1], scratch
         )
-        if n == 1 and scratch.symbols[0] == token:
+        if n == 1 and scratch.symbols[0] == token and scratch.ranks[LAST_MERGE] >= 0:
             last_merge[i] = scratch.ranks[LAST_MERGE]
             reached += 1
         else:
