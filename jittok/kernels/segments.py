@@ -44,6 +44,8 @@ def segment_encoder(
     encode_word: Callable[..., Any],
     encode_new_words: Callable[..., Any],
     cut_words: Callable[..., Any],
+    knows_lengths: Callable[..., Any],
+    write_lengths: Callable[..., Any],
     counts_empty: int,
 ) -> Callable[..., int]:
     """Make the kernel that encodes segments with a model.
@@ -61,6 +63,11 @@ def segment_encoder(
     cut_words
         ``(model, chunk, scratch)``: may cut long pre-tokens where their ids do not depend on it; returns the number
         of words.
+    knows_lengths
+        ``(model)``: whether there is `write_lengths`; else words are encoded one by one where lengths are wanted.
+    write_lengths
+        ``(model, misses, chunk, scratch, out, out_length, written)``: writes the bytes that each id of a chunk stands
+        for.
     counts_empty
         1: a pre-token without ids is a word like others; 0: it is none, and its bytes count to the next id.
 
@@ -168,10 +175,10 @@ def segment_encoder(
                     if first_segment + 1 < last:
                         state[POSITION] = starts[first_segment + 1]
                 continue
-            if out_length.size > 0:
+            if out_length.size > 0 and not knows_lengths(model):
                 written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
                 continue
-            if state[ASCII] == 0 and out_word.size == 0:
+            if state[ASCII] == 0 and out_word.size == 0 and out_length.size == 0:
                 words = cut_words(model, chunk, scratch)
             # Keys are compared one batch after they were made, when their slots have come.
             misses = np.int64(0)
@@ -190,7 +197,10 @@ def segment_encoder(
                     encode_new_words(model, n_new, chunk, cache, scratch, lanes)
             if out_word.size > 0:
                 write_word_numbers(misses, chunk, scratch, out_word, written, counts_empty)
-            written = write_ids(misses, chunk, cache, scratch, out, out_end, written)
+            before = written
+            written = write_ids(misses, chunk, cache, scratch, out, out_end, before)
+            if out_length.size > 0:
+                write_lengths(model, misses, chunk, scratch, out, out_length, before)
         state[WRITTEN] = written
         return DONE
 
@@ -219,8 +229,8 @@ _DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``ch
     out_word : int32
         As large as `out`: number of each id's pre-token inside its segment; or empty, where not wanted.
     out_length : int32
-        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. General tables
-        only: it does without the cache. With ranked tables a token's length is always that of its bytes.
+        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. Not for ranked tables of
+        merges, with which a token's length is always that of its bytes.
 
     Returns
     -------
@@ -229,9 +239,23 @@ _DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``ch
         which to call again with a cache that is larger or empty. Nothing is done twice.
 """
 
-encode_segments = segment_encoder("encode_segments", bpe.merge_word, bpe.merge_new_words, bpe.cut_words, 1)
+encode_segments = segment_encoder(
+    "encode_segments",
+    bpe.merge_word,
+    bpe.merge_new_words,
+    bpe.cut_words,
+    bpe.knows_lengths,
+    bpe.write_lengths,
+    counts_empty=1,
+)
 encode_wordpiece_segments = segment_encoder(
-    "encode_wordpiece_segments", wordpiece.wordpiece_word, wordpiece.cut_new_words, wordpiece.leave_words, 0
+    "encode_wordpiece_segments",
+    wordpiece.wordpiece_word,
+    wordpiece.cut_new_words,
+    wordpiece.leave_words,
+    wordpiece.knows_lengths,
+    wordpiece.write_lengths,
+    counts_empty=0,
 )
 #: By tokenizers' rule, where each pre-token's score starts from 0.
 encode_unigram_words = segment_encoder(
