@@ -269,6 +269,7 @@ class UnigramTables(NamedTuple):
     scores: NDArray[np.float64]  # [n_ids] score of each piece in a lattice
     byte_ids: NDArray[np.int32]  # [256] id of the piece of each byte, -1: none
     unknown_score: NDArray[np.float64]  # [1] score of a character that is no piece
+    crossed: NDArray[np.uint64]  # [power of two] bitmap of hashes of pairs of codes that some piece has next to each other
     numbers: NDArray[np.int64]  # see UNIGRAM_* below
 
 
@@ -281,6 +282,9 @@ UNIGRAM_BYTE_FALLBACK = 4  # 1: unknown characters become pieces of bytes
 UNIGRAM_LONGEST = 5  # characters of the longest piece, at least 1
 UNIGRAM_SPACE_FIRST = 6  # 1: U+2581 is a piece, and in others only ever the first character
 UNIGRAM_NUMBERS = 7
+
+#: What a pair of codes, first << 32 | second, is multiplied by: bits 32 and up of the product are the bit in ``crossed``.
+CROSSED_FACTOR = 0x9E3779B97F4A7C15
 
 #: The score of a path is a float32, added up over the whole text; unknown pieces that follow each other are joined.
 RULE_SENTENCEPIECE = 0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from jittok.build.double_array import build_double_array
 from jittok.errors import ArgumentError, UnsupportedError
 from jittok.tables import (
+    CROSSED_FACTOR,
     RULE_SENTENCEPIECE,
     RULE_TOKENIZERS,
     UNIGRAM_BYTE_FALLBACK,
@@ -168,6 +169,14 @@ def build_unigram_tables(
     is_blank = (array.trie.label == ord(_BLANK)) & (array.trie.parent == 0) & (token >= 0)
     numbers[UNIGRAM_SPACE_FIRST] = bool(is_blank.any()) and not inner.any()
 
+    # Two characters that some piece has next to each other: an edge below the first level, and the one above it.
+    inner_nodes = np.flatnonzero(array.trie.parent > 0)
+    codes = 4 * array.codes.astype(np.uint64)
+    pairs = codes[array.trie.parent[inner_nodes]] << np.uint64(32) | codes[inner_nodes]
+    crossed = np.zeros(1 << max(0, int(len(np.unique(pairs)) // 4).bit_length()), np.uint64)
+    bit = pairs * np.uint64(CROSSED_FACTOR) >> np.uint64(32) & np.uint64(64 * len(crossed) - 1)
+    np.bitwise_or.at(crossed, bit >> np.uint64(6), np.uint64(1) << (bit & np.uint64(63)))
+
     page_of, kept = fold_pages(code_of)
     return UnigramTables(
         page_of=read_only(page_of),
@@ -176,6 +185,7 @@ def build_unigram_tables(
         scores=read_only(lattice_scores),
         byte_ids=read_only(byte_ids),
         unknown_score=read_only(np.array([unknown_score])),
+        crossed=read_only(crossed),
         numbers=read_only(numbers),
     )
 

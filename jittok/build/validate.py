@@ -435,7 +435,7 @@ def check_unigram(tables: UnigramTables, size: int, where: str) -> None:
         tables,
         {
             "page_of": np.uint16, "code_of": np.uint32, "units": np.int32, "scores": np.float64, "byte_ids": np.int32,
-            "unknown_score": np.float64, "numbers": np.int64,
+            "unknown_score": np.float64, "crossed": np.uint64, "numbers": np.int64,
         },
     )  # fmt: skip
     check(len(tables.numbers) == UNIGRAM_NUMBERS, "numbers", f"{UNIGRAM_NUMBERS} values")
@@ -487,6 +487,7 @@ def check_unigram(tables: UnigramTables, size: int, where: str) -> None:
     check(len(tables.unknown_score) == 1 and np.isfinite(tables.unknown_score).all(), "unknown_score", "a number")
     check(abs(float(tables.unknown_score[0])) <= float(np.finfo(np.float32).max), "unknown_score", "a float32")
 
+    check(len(tables.crossed) >= 1 and len(tables.crossed) & (len(tables.crossed) - 1) == 0, "crossed", "a power of two")
     check(numbers[UNIGRAM_RULE] in (RULE_SENTENCEPIECE, RULE_TOKENIZERS), "numbers", "a rule")
     for flag in (UNIGRAM_MISSING, UNIGRAM_BYTE_FALLBACK, UNIGRAM_SPACE_FIRST):
         check(numbers[flag] in (0, 1), "numbers", "flags of 0 or 1")

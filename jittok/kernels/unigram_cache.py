@@ -24,18 +24,34 @@ from jittok.kernels.machine import copy_ids, equal_bits, load64, load_float, loa
 from jittok.kernels.split import SEGMENT
 from jittok.kernels.unigram import DONE, MORE_SCRATCH, UNKNOWN, segment, walk_trie_32, write_codes, write_path
 from jittok.kernels.word_cache import NEEDED, WRITTEN
+from jittok.kernels.wordpiece import character
 from jittok.memory import zeros
-from jittok.tables import RULE_SENTENCEPIECE, UNIGRAM_ROOT_BASE, UNIGRAM_RULE, UNIGRAM_SPACE_FIRST, UnigramTables
+from jittok.tables import (
+    CROSSED_FACTOR,
+    RULE_SENTENCEPIECE,
+    UNIGRAM_BYTE_FALLBACK,
+    UNIGRAM_ROOT_BASE,
+    UNIGRAM_RULE,
+    UNIGRAM_SPACE_FIRST,
+    UNIGRAM_UNKNOWN,
+    UnigramTables,
+)
 
 #: Bytes of text that are looked at together.
 BATCH = 1024
+LEAST_BITS = (2 * BATCH).bit_length()
 #: Longest word that is kept, in bytes, and its most pieces.
 WORD_BYTES = 31
+#: Longer words are cut where no piece reaches over.
+UNCUT_BYTES = 20
 WORD_IDS = 7
-#: Numbers of a slot, one cache line: eight with the bytes and their number, seven ids, and SAFE | number of ids.
+#: Numbers of a slot, one cache line: eight with the bytes and their number, seven ids, and at META: the first exponent for
+#: which they may be wrong, whether there are unknown ones among them, and how many they are.
 SLOT = 16
 META = 15
 SAFE_SHIFT = 8
+JOINED = 128
+COUNT = 127
 #: The largest exponent of sums below the threshold, and what stands for sums that may reach it.
 MOST_EXPONENT = 16
 BEYOND = 99
@@ -44,6 +60,7 @@ _FACTORS = tuple(
     for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
 )
 _F0, _F1, _F2, _F3 = _FACTORS
+_CROSSED = np.uint64(CROSSED_FACTOR)
 
 #: Positions in ``UnigramCache.counters``.
 WORDS = 0  # words kept
@@ -63,6 +80,7 @@ class UnigramCache(NamedTuple):
     counters: NDArray[np.int64]  # [2]
     masks: NDArray[np.uint64]  # [32 * 4] by number of bytes: masks of the four words of a key
     starts: NDArray[np.int64]  # [BATCH + 80] scratch: where words begin
+    cuts: NDArray[np.int64]  # [BATCH + 80] scratch: the same, long ones cut
     keys: NDArray[np.uint64]  # [4 * (BATCH + 80)] scratch: their bytes
     places: NDArray[np.int64]  # [BATCH + 80] scratch: their slots
     right: NDArray[np.float64]  # [WORD_BYTES + 1] scratch: score of the best path from each place of a word to its end
@@ -70,11 +88,15 @@ class UnigramCache(NamedTuple):
 
 
 def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16) -> UnigramCache:
-    """Allocate an empty cache with ``2**slot_bits`` slots."""
+    """Allocate an empty cache with ``2**slot_bits`` slots, but no fewer than twice the words of a batch."""
+    slot_bits = max(slot_bits, LEAST_BITS)
     units = tables.units.reshape(-1, 4)
     named = units[units[:, 2] >= 0]
     scores = np.zeros(max(1, len(tables.scores)), np.float32)
     scores[named[:, 2]] = np.ascontiguousarray(named[:, 3]).view(np.float32)
+    unknown = int(tables.numbers[UNIGRAM_UNKNOWN])
+    if 0 <= unknown < len(scores):
+        scores[unknown] = tables.unknown_score[0]
     piece = max(float(np.abs(scores).max()), abs(float(tables.unknown_score[0])))
     masks = [[(1 << 8 * min(max(n - first, 0), 8)) - 1 for first in (0, 8, 16, 24)] for n in range(32)]
     return UnigramCache(
@@ -84,6 +106,7 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16) -> UnigramCach
         counters=np.zeros(2, np.int64),
         masks=np.array(masks, np.uint64).ravel(),
         starts=np.zeros(BATCH + 80, np.int64),
+        cuts=np.zeros(BATCH + 80, np.int64),
         keys=np.zeros(4 * (BATCH + 80), np.uint64),
         places=np.zeros(BATCH + 80, np.int64),
         right=np.zeros(WORD_BYTES + 1, np.float64),
@@ -132,6 +155,44 @@ def find_words(tables: Any, data: Any, first: int, end: int, starts: Any) -> int
             n += 1
             bits = bits & (bits - np.uint64(1))
         block += 64
+    return n
+
+
+@inlined
+def is_crossed(tables: Any, first: int, second: int) -> bool:
+    """Whether some piece may have the characters of two codes next to each other."""
+    if first == 0 or second == 0:
+        return False
+    value = multiply(np.uint64(first) << np.uint64(32) | np.uint64(second), _CROSSED) >> np.uint64(32)
+    value = value & np.uint64(64 * tables.crossed.size - 1)
+    return (tables.crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & np.uint64(1) != np.uint64(0)
+
+
+@helper
+def cut_words(tables: Any, data: Any, words: int, starts: Any, cuts: Any) -> int:
+    """Cut long words between characters that are not next to each other in any piece; returns the number of words.
+
+    The words are from ``starts[k]`` to ``starts[k + 1]``, and in `cuts` then.
+    """
+    n = np.int64(0)
+    for k in range(words):
+        at = np.int64(starts[np.uint64(k)])
+        end = np.int64(starts[np.uint64(k + 1)])
+        cuts[np.uint64(n)] = at
+        n += 1
+        if end - at <= UNCUT_BYTES:
+            continue
+        before, length = character(tables, data, at)
+        at += length
+        # As many as there is room for, with one for each word to come.
+        while at < end and n < BATCH - words + k:
+            code, length = character(tables, data, at)
+            if not is_crossed(tables, before, code):
+                cuts[np.uint64(n)] = at
+                n += 1
+            before = code
+            at += length
+    cuts[np.uint64(n)] = starts[np.uint64(words)]
     return n
 
 
@@ -186,19 +247,19 @@ def judge_word(tables: Any, n: int, scratch: Any, cache: Any) -> int:
         back[np.uint64(i)] = chosen
     # From here on `back` is by end, as forward passes have it.
     least = np.inf
-    known = True
+    can_keep = True
     i = np.int64(0)
     following = back[0]
     while i < n:
         least = min(least, gap[np.uint64(i)])
         token = following >> 32
-        if token == UNKNOWN:
-            known = False
+        if token == UNKNOWN and tables.numbers[UNIGRAM_BYTE_FALLBACK] == 1:
+            can_keep = False
         k = following & 0xFFFFFFFF
         following = back[np.uint64(k)]
         back[np.uint64(k)] = token << 32 | i
         i = k
-    if not known:
+    if not can_keep:
         return 0
     safe = np.int64(MOST_EXPONENT + 1)
     # Twice n additions, each wrong by half a step: 2**(exponent - 24).
@@ -264,18 +325,23 @@ def keep(tables: Any, data: Any, first: int, end: int, k: int, slot: int, scratc
         i = scratch.back[i] & 0xFFFFFFFF
     if count > WORD_IDS:
         safe = np.int64(0)
+    joined = np.int64(0)
     if safe > 0:
         i = np.int64(n)
         at = slot + 8 + count
         while i > 0:
             at -= 1
-            slots[at] = scratch.back[i] >> 32
+            token = scratch.back[i] >> 32
+            if token == UNKNOWN:
+                token = tables.numbers[UNIGRAM_UNKNOWN]
+                joined = np.int64(JOINED)
+            slots[at] = token
             i = scratch.back[i] & 0xFFFFFFFF
     for j in range(4):
         key = cache.keys[4 * k + j]
         slots[slot + 2 * j] = np.int64(key & np.uint64(0xFFFFFFFF))
         slots[slot + 2 * j + 1] = np.int64(key >> np.uint64(32))
-    slots[slot + META] = safe << SAFE_SHIFT | count
+    slots[slot + META] = safe << SAFE_SHIFT | joined | count
     cache.counters[WORDS] += 1
     return 0
 
@@ -291,15 +357,30 @@ def is_key(slots: Any, slot: int, keys: Any, k: int) -> bool:
 
 
 @helper
+def first_piece(scratch: Any, n: int) -> int:
+    """The first piece of the best path that a forward pass has left."""
+    k = np.int64(n)
+    token = np.int64(0)
+    while k > 0:
+        token = scratch.back[k] >> 32
+        k = scratch.back[k] & 0xFFFFFFFF
+    return token
+
+
+@helper
 def encode_words(
     tables: Any, data: Any, first: int, end: int, scratch: Any, cache: Any, out: Any, no_lengths: Any, written: int
 ) -> int:
     """Write the ids of one segment, looking up its words; returns where they end."""
     slots = cache.slots
-    starts = cache.starts
+    found = cache.starts
+    starts = cache.cuts
     keys = cache.keys
     places = cache.places
     mask = np.uint64(slots.size // SLOT - 2)
+    unknown = np.int64(tables.numbers[UNIGRAM_UNKNOWN])
+    fallback = tables.numbers[UNIGRAM_BYTE_FALLBACK] == 1
+    before = np.int64(UNKNOWN)  # the piece before, if that is the unknown one
     total = np.float32(0.0)  # the sum after out[:summed]
     summed = written
     exponent = np.int64(exponent_of(0.0, cache))
@@ -307,15 +388,16 @@ def encode_words(
     at = first
     while at < end:
         stop = min(at + BATCH, end)
-        words = np.int64(find_words(tables, data, at, stop, starts))
+        words = np.int64(find_words(tables, data, at, stop, found))
         if stop < end and words == 1:
             # A word longer than a batch.
             while stop < end and not begins_word(tables, data, stop):
                 stop += 1
         elif stop < end:
             words -= 1
-            stop = starts[words]
-        starts[np.uint64(words)] = stop
+            stop = found[words]
+        found[np.uint64(words)] = stop
+        words = np.int64(cut_words(tables, data, words, found, starts))
         if 2 * (cache.counters[WORDS] + words) > np.int64(mask):
             empty(cache)
         for k in range(words):
@@ -351,8 +433,8 @@ def encode_words(
                     slot = np.int64(((np.uint64(slot) // np.uint64(SLOT)) + np.uint64(1)) & mask) * SLOT
                 meta = np.int64(slots[np.uint64(slot + META)])
                 safe = meta >> SAFE_SHIFT
-                count = meta & 255
-            if safe <= exponent or written > most:
+                count = meta & (JOINED | COUNT)
+            if safe <= exponent or written > most or count > COUNT:
                 total = add_up(total, out, summed, written, cache)
                 summed = written
                 exponent = np.int64(exponent_of(np.float64(total), cache))
@@ -365,13 +447,34 @@ def encode_words(
                     scratch.best32[0] = total
                     walk_trie_32(tables, n, scratch.codes, scratch.best32, scratch.back)
                     total = scratch.best32[n]
+                    joins = before == unknown and first_piece(scratch, n) == UNKNOWN and not fallback
+                    ids = written
                     written = np.int64(write_path(tables, data, word, stop_word, n, scratch, out, no_lengths, written))
+                    if joins:
+                        written -= 1
+                        for i in range(ids, written):
+                            out[i] = out[i + 1]
+                    before = np.int64(UNKNOWN)
+                    if not fallback and scratch.back[n] >> 32 == UNKNOWN:
+                        before = unknown
                     summed = written
                     exponent = np.int64(exponent_of(np.float64(total), cache))
                     most = written + np.int64(ids_until(np.float64(total), exponent, cache))
                     continue
+                if count > COUNT:
+                    # Unknown pieces that follow each other become one id, but all of them count.
+                    for i in range(count & COUNT):
+                        token = np.int64(slots[slot + 8 + i])
+                        total = np.float32(total + cache.scores[token])
+                        if token != unknown or before != unknown:
+                            out[written] = token
+                            written += 1
+                        before = token
+                    summed = written
+                    continue
             copy_ids(out, written, slots, slot + 8)
             written += count
+            before = np.int64(UNKNOWN)
         at = stop
     return written
 
