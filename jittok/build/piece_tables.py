@@ -157,12 +157,12 @@ def build_listed_merges(
     made, by = last_merges()
     merged = made.tolist()
     symbol_of = build.symbols(merged)
-    sides = [np.array([symbol_of.get(pieces[i], -1) for i in side[by].tolist()], np.int64) for side in pairs]
-    if len(by) and min(int(side.min()) for side in sides) < 0:
+    left, right = (np.array([symbol_of.get(pieces[i], -1) for i in side[by].tolist()], np.int64) for side in pairs)
+    if len(by) and min(int(left.min()), int(right.min())) < 0:
         return None
     ranks = np.arange(len(merged))
-    tables = build.merges(merged, ranks, *sides, ranks)
-    return build.of_last_pairs(tables, merged, ranks, *sides)
+    tables = build.merges(merged, ranks, left, right, ranks)
+    return build.of_last_pairs(tables, merged, ranks, left, right)
 
 
 def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: str = "bpe") -> bool:
@@ -489,4 +489,4 @@ class _Builder:
 
 
 def _read_only(tables: PieceTables) -> PieceTables:
-    return PieceTables(*map(read_only, tables))
+    return PieceTables(*(read_only(array) for array in tables))
