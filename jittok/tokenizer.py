@@ -19,7 +19,17 @@ from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .piece_decoding import PieceDecoder, make_decoder
 from .post_processing import PostProcessor, check_truncation, merged_words
-from .spec import AddedToken, BPEModel, TokenizerSpec
+from .spec import (
+    AddedToken,
+    BPEModel,
+    Metaspace,
+    Prepend,
+    SentencePieceModel,
+    SentencePieceNormalizer,
+    Strip,
+    TokenizerSpec,
+    UnigramModel,
+)
 from .streaming import DecodeStream
 from .text import Errors, Surrogates, Texts, check_texts, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
@@ -27,6 +37,7 @@ from .vocabulary import Vocabulary, build_vocabulary
 if TYPE_CHECKING:
     from .formats.jittok_file import Stored
     from .interop.tiktoken import TiktokenEncoding
+    from .rewriting import Rewriter
     from .tables import VocabularyTables
 
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -87,7 +98,14 @@ class Tokenizer:
         self.plan = build_plan(spec) if plan is None else plan
         tables = build_vocabulary(spec) if vocabulary is None else vocabulary
         self._engine = Engine(self.plan)
-        self._vocabulary = Vocabulary(tables, spec.added_tokens, self._normalized_content)
+        unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
+        self._vocabulary = Vocabulary(
+            tables,
+            spec.added_tokens,
+            self._normalized_content,
+            -1 if unknown is None else unknown,
+            None if unknown is None else self._surface,
+        )
         self.decoder = make_decoder(spec, self._vocabulary)
         self._post_processor = PostProcessor(spec, self._vocabulary)
 
@@ -724,6 +742,26 @@ class Tokenizer:
             return int(stored["pad_id"])
         special = self.special_tokens
         return next((special[token] for token in ("<pad>", "[PAD]") if token in special), None)
+
+    def _surface(self, text: str) -> str:
+        """A part of a text as the model saw it."""
+        rewriter = self._inner_normalizer
+        result = text if rewriter is None else rewriter.apply_strings([text])[0]
+        marks = [step.replacement for step in self.spec.pre_tokenizers if isinstance(step, Metaspace)]
+        return result.replace(" ", marks[0]) if marks else result
+
+    @cached_property
+    def _inner_normalizer(self) -> Rewriter | None:
+        """What is done to text that is neither the beginning nor the end."""
+        from .rewriting import build_rewriter
+
+        steps: list[Any] = []
+        for step in self.spec.normalizers:
+            if isinstance(step, SentencePieceNormalizer):
+                steps.append(replace(step, add_dummy_prefix=False, remove_extra_whitespaces=False))
+            elif not isinstance(step, Prepend | Strip):
+                steps.append(step)
+        return build_rewriter(steps) if steps else None
 
     def _normalized_content(self, token_id: int) -> str:
         return self._shown_contents[token_id]

@@ -239,6 +239,9 @@ class Vocabulary:
     shown
         Gives what an added token that is looked for in normalised text is shown as: its content, normalised.
         None: its content.
+    unknown, surface
+        Id of the token for unknown text, where that is shown as the text that it stands for: which `surface` gives
+        from the original text. -1: no such token.
 
     Attributes
     ----------
@@ -251,11 +254,15 @@ class Vocabulary:
         tables: VocabularyTables,
         added_tokens: Iterable[AddedToken] = (),
         shown: Callable[[int], str] | None = None,
+        unknown: int = -1,
+        surface: Callable[[str], str] | None = None,
     ) -> None:
         self.tables = tables
         self.added_tokens = tuple(added_tokens)
         self.size = len(tables.flags)
         self._shown = shown
+        self._unknown = unknown
+        self._surface = surface
         self._added_ids = {token.content: token.id for token in self.added_tokens}
 
     def __len__(self) -> int:
@@ -382,6 +389,11 @@ class Vocabulary:
                     before = piece[: max(left - inner_left, 0)]
                     token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
             result[row] = token
+        if self._surface is not None and spans is not None:
+            for row in np.flatnonzero(ids == self._unknown).tolist():
+                piece = slice_of(row)
+                if piece:
+                    result[row] = self._surface(piece)
         return result
 
     def trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
