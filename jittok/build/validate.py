@@ -235,6 +235,7 @@ def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
     check((base % 4 == 0).all(), "units", "bases that are multiples of four")
     check.below(base // 4, len(units) - largest, "units")
     root, suffix_root = numbers[WORDPIECE_ROOT] // 4, numbers[WORDPIECE_SUFFIX_ROOT] // 4
+    check(numbers[WORDPIECE_ROOT] % 4 == 0 and numbers[WORDPIECE_SUFFIX_ROOT] % 4 == 0, "numbers", "positions of nodes")
     for value, own in ((root, WORDPIECE_ROOT_BASE), (suffix_root, WORDPIECE_SUFFIX_BASE)):
         check(0 <= value < len(units) and base[value] == numbers[own], "numbers", "roots, and their bases")
     nodes = np.flatnonzero(owner_base >= 0)
