@@ -217,7 +217,7 @@ def test_roots_inside_a_node_are_refused(number, indicator):
     for more in (1, 2, 3):
         numbers = tables.numbers.copy()
         numbers[number] += more
-        with pytest.raises(FormatError, match="positions of nodes"):
+        with pytest.raises(FormatError, match="roots at multiples of four"):
             check_wordpiece(tables._replace(numbers=t.read_only(numbers)), len(CHECKED), "here")
 
 
