@@ -210,6 +210,17 @@ def test_tables_from_a_file_are_checked(indicator):
     assert refused > 50
 
 
+@pytest.mark.parametrize("number", [t.WORDPIECE_ROOT, t.WORDPIECE_SUFFIX_ROOT])
+@pytest.mark.parametrize("indicator", ["##", ""])
+def test_roots_inside_a_node_are_refused(number, indicator):
+    tables, _ = build([token.replace("##", indicator) for token in CHECKED], suffix_indicator=indicator, unknown=0)
+    for more in (1, 2, 3):
+        numbers = tables.numbers.copy()
+        numbers[number] += more
+        with pytest.raises(FormatError, match="roots at multiples of four"):
+            check_wordpiece(tables._replace(numbers=t.read_only(numbers)), len(CHECKED), "here")
+
+
 def test_output_without_room():
     tables, _ = build(["a", "##a"])
     data, starts, ends = flat(["aaa", "aa"])
