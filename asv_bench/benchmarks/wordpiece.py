@@ -59,7 +59,7 @@ class WordPieceWords:
             while len(word) < length:
                 word += generator.choice(known)
             words.append(word[:length])
-        data, indptr, _ = texts_from(words)
+        data, indptr, *_ = texts_from(words)
         self.encode = ENCODERS[encoder]
         ids, lengths = np.zeros(len(data), np.int32), np.zeros(len(data), np.int32)
         self.arguments = (build(), data, indptr[:-1], indptr[1:], ids, lengths, np.zeros(count, np.int64))
@@ -77,7 +77,7 @@ class WordPieceText:
     param_names: ClassVar = ["text"]
 
     def setup(self, kind: str) -> None:
-        data, indptr, _ = texts_from([document.lower() for document in texts.documents(kind)])
+        data, indptr, *_ = texts_from([document.lower() for document in texts.documents(kind)])
         ids, lengths = np.zeros(len(data), np.int32), np.zeros(len(data), np.int32)
         outputs = (ids, lengths, np.zeros(0, np.int64), np.zeros(len(indptr) - 1, np.int64))
         self.arguments = (build(100), data, indptr[:-1], indptr[1:], *outputs)
