@@ -203,7 +203,7 @@ def main() -> None:
     report = [
         BEGIN,
         "",
-        f"{platform.machine()}, Python {platform.python_version()}, one thread, CPU time; XLNet's model, us a text.",
+        f"{platform.machine()}, Python {platform.python_version()}, one thread; XLNet's model, CPU microseconds a text.",
         "",
         table([header[0], "characters", *header[1:]], [[name, str(n), *cells(times)] for name, n, times in named]),
         "",

@@ -218,7 +218,7 @@ def sentences_of(model: Model, lines: list[str], rounds: int, nano: Any) -> Rate
     whole = Output(size, len(lines))
 
     def end_to_end() -> Any:
-        data, indptr = texts_from(lines)[:2]
+        data, indptr, *_ = texts_from(lines)
         n = wordpiece_end_to_end(
             tables, data, indptr[:-1], indptr[1:], whole.ids, whole.lengths, whole.begins, whole.ends
         )

@@ -339,8 +339,10 @@ def keep(tables: Any, data: Any, first: int, end: int, k: int, slot: int, scratc
             i = scratch.back[i] & 0xFFFFFFFF
     for j in range(4):
         key = cache.keys[4 * k + j]
-        slots[slot + 2 * j] = np.int64(key & np.uint64(0xFFFFFFFF))
-        slots[slot + 2 * j + 1] = np.int64(key >> np.uint64(32))
+        low = np.int64(key & np.uint64(0xFFFFFFFF))
+        high = np.int64(key >> np.uint64(32))
+        slots[slot + 2 * j] = low - (low >> 31 << 32)
+        slots[slot + 2 * j + 1] = high - (high >> 31 << 32)
     slots[slot + META] = safe << SAFE_SHIFT | joined | count
     cache.counters[WORDS] += 1
     return 0
