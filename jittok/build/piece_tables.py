@@ -161,8 +161,8 @@ def build_listed_merges(
     if len(by) and min(int(side.min()) for side in sides) < 0:
         return None
     ranks = np.arange(len(merged))
-    tables = build.merges(merged, ranks, *sides, ranks)
-    return build.of_last_pairs(tables, merged, ranks, *sides)
+    left, right = sides
+    return build.of_last_pairs(merged, ranks, left, right)
 
 
 def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: str = "bpe") -> bool:
@@ -368,11 +368,10 @@ class _Builder:
         scratch = new_word_scratch(max(64, int(np.diff(indptr).max(initial=0))))
         reverse = np.zeros(len(texts) + 1, np.uint64)
         find_last_pairs(tables, read_only(data), read_only(indptr), scratch, reverse, left, right)
-        return self.of_last_pairs(tables, merged, ranks, left.astype(np.int64), right.astype(np.int64))
+        return self.of_last_pairs(merged, ranks, left.astype(np.int64), right.astype(np.int64))
 
     def of_last_pairs(
         self,
-        tables: PieceTables,
         merged: Sequence[int],
         ranks: NDArray[np.int64],
         left: NDArray[np.int64],
@@ -489,4 +488,4 @@ class _Builder:
 
 
 def _read_only(tables: PieceTables) -> PieceTables:
-    return PieceTables(*map(read_only, tables))
+    return PieceTables(*[read_only(array) for array in tables])
