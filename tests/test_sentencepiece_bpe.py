@@ -21,6 +21,7 @@ from reference import (
     sentencepiece_bpe,
     sentencepiece_characters,
     sentencepiece_words,
+    split_spans,
     with_unknown,
 )
 from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
@@ -113,7 +114,7 @@ def ids_of(result, i=0):
 
 @st.composite
 def models(draw, model_type=None):
-    alphabet = draw(st.sampled_from(["ab", "abc" + MARK, "aé" + MARK, "ab" + MARK, "x日本\U0001f600" + MARK]))
+    alphabet = draw(st.sampled_from(["ab", "abc" + MARK, "aé" + MARK, "ab" + MARK, "a.-1" + MARK, "x日本\U0001f600" + MARK]))
     texts = draw(st.sets(st.text(alphabet, min_size=1, max_size=5), max_size=30))
     texts |= draw(st.sets(st.text(alphabet, min_size=1, max_size=2), max_size=10))
     pieces = ["<unk>", "<s>", *sorted(texts)]
@@ -137,7 +138,7 @@ def models(draw, model_type=None):
 
 TEXTS = st.lists(
     st.one_of(
-        st.text("abcxé日本\U0001f600" + MARK, max_size=12),
+        st.text("abcxé日本\U0001f600.-1\n" + MARK, max_size=12),
         st.builds(lambda c, n: c * n, st.sampled_from(["a", "b", MARK, "ab", MARK + "a"]), st.integers(1, 70)),
     ),
     max_size=5,
@@ -202,8 +203,14 @@ def test_no_text_and_no_pieces():
     assert result.ids.tolist() == [0]
 
 
+def splits(pattern, text):
+    return [text[start:end] for start, end, _ in split_spans(compile_split(pattern), text)]
+
+
 def test_split_patterns():
-    assert split_pattern(["ab", MARK, MARK + "a", MARK * 3]) == f"[ {MARK}]*[^ {MARK}]+|[ {MARK}]+"
+    some = split_pattern(["ab", MARK, MARK + "a", MARK * 3, "..", MARK + ".", "1"])
+    assert splits(some, f"ab..c1\n{MARK * 2}a b") == ["ab", "..", "c", "1", "\n", MARK * 2 + "a", " b"]
+    assert splits(split_pattern(["ab", "a."]), "ab.a 1") == ["ab.a", " 1"]
     assert split_pattern(["ab", MARK, "a" + MARK, MARK * 3]) == f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+"
     assert split_pattern(["ab", MARK + "a", "a" + MARK]) == split_pattern([f"a{MARK}b"]) == r"[\s\S]+"
 

@@ -275,7 +275,7 @@ def _last_merges(general: MergeTables) -> tuple[NDArray[np.int64], NDArray[np.in
     lengths = np.diff(general.token_indptr)
     tokens = np.flatnonzero(lengths > 1)
     last_merge = np.empty(len(tokens), np.int32)
-    frozen = MergeTables(*(read_only(array) for array in general))
+    frozen = MergeTables(*[read_only(array) for array in general])
     find_last_merges(frozen, tokens, new_word_scratch(max(8, int(lengths.max(initial=0)))), last_merge)
     reached = last_merge >= 0
     order = np.argsort(last_merge[reached], kind="stable")

@@ -161,8 +161,7 @@ def build_listed_merges(
     if len(by) and min(int(left.min()), int(right.min())) < 0:
         return None
     ranks = np.arange(len(merged))
-    tables = build.merges(merged, ranks, left, right, ranks)
-    return build.of_last_pairs(tables, merged, ranks, left, right)
+    return build.of_last_pairs(merged, ranks, left, right)
 
 
 def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: str = "bpe") -> bool:
@@ -178,35 +177,82 @@ def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: st
 
 
 def word_pattern(tables: PieceTables) -> str:
-    """A pattern for an isolated split that changes no ids: before or after each run of U+2581, or blanks.
+    """A pattern for an isolated split that changes no ids: shorter words, of which fewer are new.
 
-    No symbol that the tables can make may span such a place, and where unknown tokens are joined, U+2581 must be known,
-    so that no two of them meet there.
+    No symbol that the tables can make spans the places where it cuts, and where unknown tokens are joined, one of the
+    characters there is known, so that no two of them meet.
     """
-    numbers, unit = tables.numbers, tables.symbol_of[(int(tables.page_of[ord(MARK) >> 7]) << 7) | ord(MARK) & 127]
-    joins = numbers[MERGE_FUSE_UNKNOWN] and not numbers[MERGE_BYTE_FALLBACK]
-    if not numbers[MERGE_CUT] or (joins and unit & UNIT_UNKNOWN):
+    numbers = tables.numbers
+    if not numbers[MERGE_CUT]:
         return WHOLE_PATTERN
+    known: Callable[[str], bool] = lambda character: True  # noqa: E731
+    if numbers[MERGE_FUSE_UNKNOWN] and not numbers[MERGE_BYTE_FALLBACK]:
+        known = lambda character: not _unit_entry(tables, ord(character)) & UNIT_UNKNOWN  # noqa: E731
+        if not known(MARK):
+            return WHOLE_PATTERN
     ids = tables.symbol_token[tables.symbol_token >= 0]
     chosen = np.concatenate([ids, tables.list_token]).tolist()
     indptr, data = tables.token_indptr.tolist(), tables.token_bytes.tobytes()
-    return split_pattern(data[indptr[i] : indptr[i + 1]].decode("utf-8", "surrogatepass") for i in chosen)
+    return split_pattern([data[indptr[i] : indptr[i + 1]].decode("utf-8", "surrogatepass") for i in chosen], known)
 
 
-def split_pattern(spanned: Iterable[str]) -> str:
+def _unit_entry(tables: PieceTables, codepoint: int) -> int:
+    return int(tables.symbol_of[(int(tables.page_of[codepoint >> 7]) << 7) | codepoint & 127])
+
+
+def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda character: True) -> str:
     """A pattern for an isolated split at places that none of these strings spans.
 
-    U+2581 and the blank are taken for the same.
+    It cuts before or after each run of U+2581, which a blank is taken for, too. If the former, also before and after
+    runs of *joiners*: ASCII punctuation and what strings join it with, directly or by others of them, as far as that
+    is no ASCII letter or digit; and around each *loner*: an ASCII character that strings join with U+2581 at most.
+
+    Parameters
+    ----------
+    spanned
+        The strings.
+    known
+        Whether a character may be a joiner or a loner.
     """
     before = after = True  # cut before, and after, each run of marks
+    group: dict[str, str] = {}
+
+    def find(character: str) -> str:
+        while group.setdefault(character, character) != character:
+            group[character] = group[group[character]]
+            character = group[character]
+        return character
+
+    joined: set[str] = set()
+    junctions: set[str] = set()
     for piece in spanned:
-        if MARK in piece or " " in piece:
-            text = piece.replace(" ", MARK)
+        text = piece.replace(" ", MARK)
+        if MARK in text:
             before = before and MARK not in text.lstrip(MARK)
             after = after and MARK not in text.rstrip(MARK)
-    if before:
+        junctions.update(map("".join, zip(text, text[1:], strict=False)))
+    if not before:
+        return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
+    for left, right in junctions:
+        if MARK not in (left, right):
+            joined.update((left, right))
+            group[find(left)] = find(right)
+    ascii_characters = [chr(i) for i in range(128) if chr(i) != " "]
+    others = {find(c) for c in joined if not known(c) or (c < "\x80" and c.isalnum())}
+    marks = {find(c) for c in ascii_characters if c in joined} - others
+    joiners = sorted(c for c in joined if find(c) in marks)
+    loners = [c for c in ascii_characters if c not in joined and known(c)]
+    parts = [_character_class(joiners) + "+"] if joiners else []
+    parts += [_character_class(loners)] if loners else []
+    if not parts:
         return f"[ {MARK}]*[^ {MARK}]+|[ {MARK}]+"
-    return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
+    rest = _character_class([" ", MARK, *joiners, *loners], "^") + "+"
+    return f"[ {MARK}]*(?:{'|'.join([rest, *parts])})|[ {MARK}]+"
+
+
+def _character_class(characters: Iterable[str], before: str = "") -> str:
+    """A class of a regular expression."""
+    return f"[{before}{''.join(chr(92) + c if c in '^-[]&~#|' + chr(92) else c for c in characters)}]"
 
 
 def _all_pairs(
@@ -368,11 +414,10 @@ class _Builder:
         scratch = new_word_scratch(max(64, int(np.diff(indptr).max(initial=0))))
         reverse = np.zeros(len(texts) + 1, np.uint64)
         find_last_pairs(tables, read_only(data), read_only(indptr), scratch, reverse, left, right)
-        return self.of_last_pairs(tables, merged, ranks, left.astype(np.int64), right.astype(np.int64))
+        return self.of_last_pairs(merged, ranks, left.astype(np.int64), right.astype(np.int64))
 
     def of_last_pairs(
         self,
-        tables: PieceTables,
         merged: Sequence[int],
         ranks: NDArray[np.int64],
         left: NDArray[np.int64],
@@ -489,4 +534,4 @@ class _Builder:
 
 
 def _read_only(tables: PieceTables) -> PieceTables:
-    return PieceTables(*(read_only(array) for array in tables))
+    return PieceTables(*[read_only(array) for array in tables])

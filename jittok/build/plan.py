@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,12 +141,13 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     normalizer = _normalizer(spec)
     stages, last, skips_blanks = _stages(spec.pre_tokenizers, may_skip_blanks=isinstance(spec.model, WordPieceModel))
     model = _model_tables(spec, skips_blanks)
-    whole = last is None
-    if last is None:
+    whole = last is _whole_split()
+    if whole and isinstance(model, PieceTables):
+        from jittok.build.piece_tables import word_pattern
         from jittok.build.regex_automaton import compile_split
         from jittok.build.split_windows import build_split_tables
 
-        last = build_split_tables(compile_split(_word_pattern(model)))
+        last = build_split_tables(compile_split(word_pattern(model)))
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
@@ -154,13 +156,6 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         model=model,
         whole=whole,
     )
-
-
-def _word_pattern(model: ModelTables) -> str:
-    """The pattern of a last cut that changes no ids."""
-    from jittok.build.piece_tables import word_pattern
-
-    return word_pattern(model) if isinstance(model, PieceTables) else WHOLE_PATTERN
 
 
 def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
@@ -324,8 +319,8 @@ def _added_stage(
 
 def _stages(
     pre_tokenizers: tuple[PreTokenizer, ...], *, may_skip_blanks: bool
-) -> tuple[list[SplitStage | Rewriter], SplitTables | None, bool]:
-    """Stages of the pre-tokenizers, the last cut (None: there is none), and whether it leaves blanks in front of words.
+) -> tuple[list[SplitStage | Rewriter], SplitTables, bool]:
+    """Stages of the pre-tokenizers, the last cut, and whether that leaves blanks in front of words.
 
     The cut that leaves them saves the passes that drop white space, where the model skips it: `may_skip_blanks`.
     """
@@ -382,7 +377,16 @@ def _stages(
         # An isolated cut leaves no text out and joins nothing, so the merges can follow at once.
         if isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated"):
             return stages[:-1], final.tables, False
-    return stages, None, False
+    return stages, _whole_split(), False
+
+
+@cache
+def _whole_split() -> SplitTables:
+    """Tables of the cut that makes each segment one pre-token."""
+    from jittok.build.regex_automaton import compile_split
+    from jittok.build.split_windows import build_split_tables
+
+    return build_split_tables(compile_split(WHOLE_PATTERN))
 
 
 def _words_after_blanks(steps: tuple[PreTokenizer, ...]) -> SplitAutomaton | None:

@@ -90,6 +90,9 @@ def bpe_tokenizers() -> Iterator[Any]:
             decoders=(spec.DecodeFuse(),),
         )
     )
+    # Characters, and a blank in front of texts: the kernels of SentencePiece models.
+    plain = spec.BPEModel({"<unk>": 0, "a": 1, "b": 2, "ab": 3, "\u2581": 4}, (("a", "b"),), unk_token="<unk>")
+    yield Tokenizer(spec.TokenizerSpec(model=plain, pre_tokenizers=(spec.Metaspace(split=False),)))
 
 
 def wordpiece_tokenizers() -> Iterator[Any]:

@@ -118,11 +118,14 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
             stages.append({"steps": [_plain(step) for step in stage.steps]})
     _add_group(arrays, "last_split", plan.last_split)
     _add_model(arrays, spec)
+    stated_plan: dict[str, Any] = {"stages": stages}
+    if plan.whole:
+        stated_plan["whole"] = True
     metadata = {
         "format": "jittok",
         "version": str(VERSION),
         "spec": json.dumps(_stated_spec(spec), ensure_ascii=True, sort_keys=True),
-        "plan": json.dumps({"stages": stages, "whole": plan.whole}, sort_keys=True),
+        "plan": json.dumps(stated_plan, sort_keys=True),
     }
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     header: dict[str, Any] = {"__metadata__": metadata}
