@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import mmap
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -33,14 +34,18 @@ from jittok.spec import (
     DecodeStrip,
     Metaspace,
     Model,
+    PieceType,
     RankModel,
+    SentencePieceModel,
     Template,
     TokenizerSpec,
+    UnigramModel,
     WordPieceModel,
 )
 from jittok.tables import (
     MISSING_UNKNOWN,
     PRESENT,
+    SPECIAL,
     WORDPIECE_MISSING,
     WORDPIECE_NUMBERS,
     MergeTables,
@@ -62,6 +67,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "U64": np.dtype("<u8"),
     "I32": np.dtype("<i4"),
     "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MOST_HEADER_BYTES = 1 << 26
@@ -134,6 +140,10 @@ def _add_model(arrays: dict[str, NDArray[Any]], spec: TokenizerSpec) -> None:
     if isinstance(model, RankModel):
         items: Mapping[Any, int] = model.ranks
         tokens = list(items)
+    elif isinstance(model, UnigramModel | SentencePieceModel):
+        arrays["model.scores"] = np.array(model.scores, np.float64)
+        tokens = [piece.encode() for piece in model.pieces]
+        items = dict(enumerate(range(len(tokens))))
     else:
         items = model.vocab
         tokens = [token.encode("utf-8", "surrogatepass") for token in items]
@@ -153,9 +163,11 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         result: dict[str, Any] = {"kind": type(value).__name__}
         for field in fields(value):
-            if field.name not in ("vocab", "merges", "ranks"):
+            if field.name not in ("vocab", "merges", "ranks", "pieces", "scores"):
                 result[field.name] = _plain(getattr(value, field.name))
         return result
+    if isinstance(value, bytes):
+        return {"base64": b64encode(value).decode()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
@@ -335,6 +347,8 @@ def _restored(value: Any, given: Mapping[str, Any], depth: int) -> Any:
             if not _fits(item, hints[name]):
                 raise TypeError(f"{value['kind']}.{name} is {item!r}")
         return kind(**items, **given)
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        return b64decode(value["base64"], validate=True)
     if isinstance(value, dict):
         return {key: _restored(item, {}, depth + 1) for key, item in value.items()}
     return value
@@ -371,6 +385,8 @@ def _check_spec(spec: TokenizerSpec, vocabulary: VocabularyTables, where: str) -
     """Check what types do not say: ids are in the vocabulary, and characters are single characters."""
     n_ids = len(vocabulary.flags)
     expected = vocabulary.flags & PRESENT
+    if isinstance(spec.model, SentencePieceModel):
+        expected[spec.model.of_type(PieceType.CONTROL, PieceType.UNKNOWN)] |= SPECIAL
     for token in spec.added_tokens:
         if not 0 <= token.id < n_ids:
             raise FormatError(f"{where}: the added token {token.content!r} has the id {token.id}, which is not there")
@@ -465,6 +481,8 @@ def _stored_model(
         raise FormatError(f"{where}: model.string_indptr ends beyond model.strings; the file is damaged")
     if stated["kind"] == "RankModel":
         return RankModel(_StoredTokens(strings, indptr, ids, text=False))
+    if stated["kind"] in ("UnigramModel", "SentencePieceModel"):
+        return _stored_pieces(stated, strings, indptr, arrays, where)
     vocab = _StoredTokens(strings, indptr, ids, text=True)
     if stated["kind"] == "WordPieceModel":
         word_piece = _restored(stated, {"vocab": vocab}, 0)
@@ -480,4 +498,38 @@ def _stored_model(
     model = _restored(stated, {"vocab": vocab, "merges": _StoredMerges(vocab, pairs)}, 0)
     if not isinstance(model, BPEModel):
         raise FormatError(f"{where}: the model is a {stated['kind']}, which this version does not know")
+    return model
+
+
+def _stored_pieces(
+    stated: dict[str, Any],
+    strings: NDArray[np.uint8],
+    indptr: NDArray[np.int64],
+    arrays: dict[str, NDArray[Any]],
+    where: str,
+) -> Model:
+    """A model of pieces with scores; of a SentencePiece model all that its file said is there too."""
+    (scores,) = _group(arrays, "model", ["scores"], where)
+    n_pieces = len(indptr) - 1
+    if scores.dtype != np.float64 or scores.shape != (n_pieces,) or not np.isfinite(scores).all():
+        raise FormatError(f"{where}: model.scores does not fit model.strings; the file is damaged")
+    blob, bounds = strings.tobytes(), indptr.tolist()
+    try:
+        pieces = tuple(blob[a:b].decode() for a, b in zip(bounds, bounds[1:], strict=False))
+    except UnicodeDecodeError:
+        raise FormatError(f"{where}: model.strings is not UTF-8; the file is damaged") from None
+    model = _restored(stated, {"pieces": pieces, "scores": tuple(scores.tolist())}, 0)
+    if isinstance(model, UnigramModel):
+        if model.unk_id is not None and not 0 <= model.unk_id < n_pieces:
+            raise FormatError(f"{where}: the unknown token's id is {model.unk_id}, but there are {n_pieces} tokens")
+        return model
+    assert isinstance(model, SentencePieceModel)
+    fits = len(model.types) == n_pieces and len(model.messages.presence) in (0, n_pieces)
+    if not fits or not set(model.types) <= set(PieceType):
+        raise FormatError(f"{where}: the types of pieces do not fit model.strings; the file is damaged")
+    if not all(-1 <= number < n_pieces for number in (model.unk_id, model.bos_id, model.eos_id, model.pad_id)):
+        raise FormatError(f"{where}: the id of a special piece is not that of a piece; the file is damaged")
+    from jittok.formats.sentencepiece_model import check_pieces
+
+    check_pieces(model.algorithm, pieces, model.scores, model.types, model.byte_fallback, where)
     return model
