@@ -8,7 +8,7 @@ only on request.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -130,6 +130,7 @@ class Encoding(Sequence[int]):
 
     __slots__ = (
         "_attention_mask",
+        "_later_words",
         "_matched",
         "_overflowing",
         "_sequence_ids",
@@ -159,8 +160,10 @@ class Encoding(Sequence[int]):
         texts: tuple[SourceText, ...] = (),
         vocabulary: Vocabulary | None = None,
         matched: Mapping[int, str] | None = None,
+        later_words: tuple[LaterWords, int] | None = None,
     ) -> None:
         self.ids = frozen(ids, np.int32)
+        self._later_words = later_words
         self._spans = None if spans is None else frozen(spans, np.int64)
         self._word_ids = None if word_ids is None else frozen(word_ids, np.int32)
         self._sequence_ids = None if sequence_ids is None else frozen(sequence_ids, np.int32)
@@ -260,7 +263,11 @@ class Encoding(Sequence[int]):
     def word_ids(self) -> NDArray[np.int32]:
         """int32[n]: number of the pre-token (or of the given word) inside its text; -1 for special tokens."""
         if self._word_ids is None:
-            raise ArgumentError("this Encoding has no word ids; encode with spans=True")
+            if self._later_words is None:
+                raise ArgumentError("this Encoding has no word ids; encode with spans=True")
+            words, first = self._later_words
+            self._word_ids = frozen(words.between(first, first + len(self.ids)), np.int32)
+            self._later_words = None
         return self._word_ids
 
     @property
@@ -325,7 +332,8 @@ class Encoding(Sequence[int]):
             "overflowing": self._overflowing,
             "texts": self._texts,
         }
-        return _restore_encoding, (self.ids, self._spans, self._word_ids, fields, tokens)
+        words = self._word_ids if self._later_words is None else self.word_ids
+        return _restore_encoding, (self.ids, self._spans, words, fields, tokens)
 
     def _slice(self, row: int) -> str | None:
         """Return the piece of text under token `row`, or None where that is not known."""
@@ -354,6 +362,31 @@ def _restore_encoding(
     return encoding
 
 
+class LaterWords:
+    """Word ids that are made when they are first asked for: seldom needed, and dear to make with all else.
+
+    Parameters
+    ----------
+    make
+        Gives the word ids of all tokens of a batch.
+    """
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], NDArray[np.int32]]) -> None:
+        self._make: Callable[[], NDArray[np.int32]] | None = make
+        self._made: NDArray[np.int32] | None = None
+
+    def between(self, begin: int, end: int) -> NDArray[np.int32]:
+        """Word ids of the tokens [begin, end) of the batch."""
+        make = self._make
+        if self._made is None and make is not None:
+            self._made = make()
+            self._make = None  # what it refers to is needed no more
+        assert self._made is not None
+        return self._made[begin:end]
+
+
 class Batch(Sequence[Encoding]):
     """The ids of many texts in flat arrays (CSR, as in SciPy).
 
@@ -368,6 +401,8 @@ class Batch(Sequence[Encoding]):
         int64[n + 1], rising from 0 to `total`.
     spans, word_ids, type_ids, special_tokens_mask
         int64[total, 2] and [total], or None where not computed.
+    later_words
+        Makes the word ids when they are asked for, and where those of this batch begin; instead of `word_ids`.
     sequence_ids
         int32[total], or None where there are no pairs.
     document_ids
@@ -384,18 +419,19 @@ class Batch(Sequence[Encoding]):
     """
 
     __slots__ = (
+        "_later_words",
         "_matched",
         "_pad_id",
         "_sequence_ids",
         "_texts",
         "_vocabulary",
+        "_word_ids",
         "document_ids",
         "ids",
         "indptr",
         "spans",
         "special_tokens_mask",
         "type_ids",
-        "word_ids",
     )
 
     def __init__(
@@ -413,11 +449,13 @@ class Batch(Sequence[Encoding]):
         texts: tuple[TextSource, ...] = (),
         matched: Mapping[int, str] | None = None,
         pad_id: int | None = None,
+        later_words: tuple[LaterWords, int] | None = None,
     ) -> None:
+        self._later_words = later_words
         self.ids: NDArray[np.int32] = frozen(ids, np.int32)
         self.indptr: NDArray[np.int64] = frozen(indptr, np.int64)
         self.spans: NDArray[np.int64] | None = None if spans is None else frozen(spans, np.int64)
-        self.word_ids: NDArray[np.int32] | None = None if word_ids is None else frozen(word_ids, np.int32)
+        self._word_ids = None if word_ids is None else frozen(word_ids, np.int32)
         self.type_ids: NDArray[np.int32] | None = None if type_ids is None else frozen(type_ids, np.int32)
         self.special_tokens_mask: NDArray[np.uint8] | None = (
             None if special_tokens_mask is None else frozen(special_tokens_mask, np.uint8)
@@ -430,6 +468,18 @@ class Batch(Sequence[Encoding]):
         self._texts = texts
         self._matched = matched or {}
         self._pad_id = pad_id
+
+    @property
+    def word_ids(self) -> NDArray[np.int32] | None:
+        """int32[total]: number of each token's pre-token inside its text, -1 for special tokens; None if not computed."""
+        if self._word_ids is None and self._later_words is not None:
+            words, first = self._later_words
+            self._word_ids = frozen(words.between(first, first + len(self.ids)), np.int32)
+            self._later_words = None
+        return self._word_ids
+
+    def _words_later(self, begin: int) -> tuple[LaterWords, int] | None:
+        return None if self._later_words is None else (self._later_words[0], self._later_words[1] + begin)
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -453,7 +503,8 @@ class Batch(Sequence[Encoding]):
         return Encoding(
             self.ids[begin:end],
             part(self.spans),
-            part(self.word_ids),
+            part(self._word_ids),
+            later_words=self._words_later(begin),
             sequence_ids=part(self._sequence_ids),
             type_ids=part(self.type_ids),
             special_tokens_mask=part(self.special_tokens_mask),
@@ -480,7 +531,8 @@ class Batch(Sequence[Encoding]):
             self.ids[begin:end],
             self.indptr[start : stop + 1] - begin,
             part(self.spans),
-            part(self.word_ids),
+            part(self._word_ids),
+            later_words=self._words_later(begin),
             type_ids=part(self.type_ids),
             special_tokens_mask=part(self.special_tokens_mask),
             sequence_ids=part(self._sequence_ids),

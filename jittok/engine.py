@@ -311,6 +311,9 @@ class Engine:
         self._special = {token.content for token in plan.added_tokens if token.special}
         #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
         self._is_direct = not plan.stages and self._missing_unknown < 0
+        #: Whether every text is normalised, in one pass, and then goes to the kernel.
+        self._is_cleaned = self._is_direct and plan.normalizer is not None and plan.normalizer.always
+        self._is_direct = self._is_direct and not self._is_cleaned
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = any(
             isinstance(step, Metaspace) and step.prepend_scheme == "first"
@@ -494,6 +497,14 @@ class Engine:
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
+        if self._is_cleaned and not (spans or words):
+            cleaned = self._cleaned(data, indptr, enabled)
+            if cleaned is not None:
+                text, start, end = cleaned
+                n_bytes = int((end - start).sum())
+                output.reserve(n_bytes + EXTRA_ROOM)
+                output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
+                return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
@@ -523,18 +534,42 @@ class Engine:
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
     ) -> bool:
         """Whether no document holds an added token, nor anything that the normalizer changes."""
+        plan = self.plan
+        start, end = indptr[:-1], indptr[1:]
+        if self._holds(plan.raw_tokens, data, start, end, enabled):
+            return False
+        if self._holds(plan.normalized_tokens, data, start, end, enabled):
+            return False
+        return plan.normalizer is None or not plan.normalizer.changes(data, start, end).any()
+
+    def _holds(
+        self,
+        stage: AddedTokenStage | None,
+        data: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        enabled: NDArray[np.bool_] | None,
+    ) -> bool:
+        """Whether some text holds an added token of a stage."""
+        if stage is None:
+            return False
         from jittok.added_tokens import find_added_tokens
 
-        plan = self.plan
-        for stage in (plan.raw_tokens, plan.normalized_tokens):
-            if stage is None:
-                continue
-            wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-            if len(find_added_tokens(stage.tables, wanted, data, indptr[:-1], indptr[1:])):
-                return False
-        if plan.normalizer is None:
-            return True
-        return not plan.normalizer.changes(data, indptr[:-1], indptr[1:]).any()
+        wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
+        return len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+
+    def _cleaned(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
+        """Documents that hold no added token, normalised: text, and where each begins and ends; None if one does."""
+        assert self.plan.normalizer is not None
+        start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
+        if self._holds(self.plan.raw_tokens, data, start, end, enabled):
+            return None
+        done = self.plan.normalizer.apply(data, start, end, alignment=False)
+        if self._holds(self.plan.normalized_tokens, done.data, done.starts, done.ends, enabled):
+            return None
+        return _frozen(done.data), _frozen(done.starts), _frozen(done.ends)
 
     def _find_added(
         self,

@@ -12,7 +12,17 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .encodings import Batch, EncodedTexts, Encoding, SourceText, TextSource, frozen, text_of, whole_number
+from .encodings import (
+    Batch,
+    EncodedTexts,
+    Encoding,
+    LaterWords,
+    SourceText,
+    TextSource,
+    frozen,
+    text_of,
+    whole_number,
+)
 from .errors import ArgumentError, UnsupportedError
 from .spec import Template, TemplatePiece, TokenizerSpec, TrimOffsets
 from .tables import STRIPS
@@ -356,6 +366,12 @@ class PostProcessor:
 
     # ---------------------------------------------------------------------------------------------- a batch
 
+    def adds_nothing(self, add_special_tokens: bool, truncation: Truncation) -> bool:
+        """Whether single texts keep their tokens as they are, and get no others."""
+        template = self.template(False, add_special_tokens)
+        plain = len(template.kinds) == 1 and bool(template.types[0] == 0)
+        return plain and truncation.max_length is None
+
     def process_batch(
         self,
         first: EncodedTexts,
@@ -366,6 +382,7 @@ class PostProcessor:
         overflowing: bool = False,
         texts: tuple[TextSource, ...] = (),
         pad_id: int | None = None,
+        later_words: LaterWords | None = None,
     ) -> Batch:
         """Return the finished batch.
 
@@ -384,6 +401,8 @@ class PostProcessor:
             The inputs of `first` and `second`, for byte spans and token strings.
         pad_id
             For :meth:`Batch.pad`.
+        later_words
+            Makes the word ids of `first`; only where :meth:`adds_nothing`.
 
         Raises
         ------
@@ -392,14 +411,13 @@ class PostProcessor:
         """
         truncation = truncation or Truncation()
         template = self.template(second is not None, add_special_tokens)
-        is_cut = truncation.max_length is not None
-        plain = len(template.kinds) == 1 and template.types[0] == 0
-        if second is None and plain and not is_cut:
+        if second is None and self.adds_nothing(add_special_tokens, truncation):
             done, found = self._trimmed(first, lambda row: _batch_slice(texts, first, row))
             return Batch(
                 done.ids, done.indptr, done.spans, done.word_ids,
                 document_ids=np.arange(len(first.indptr) - 1) if overflowing else None,
                 vocabulary=self.vocabulary, texts=texts, matched=found, pad_id=pad_id,
+                later_words=None if later_words is None else (later_words, 0),
             )  # fmt: skip
 
         from .kernels.post_processing import fill_template

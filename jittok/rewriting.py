@@ -135,6 +135,11 @@ class Rewriter:
         """False where no step does anything."""
         return bool(self._operations)
 
+    @property
+    def always(self) -> bool:
+        """Whether to run it on every text: to do it takes hardly longer than to see that there is nothing to do."""
+        return len(self._operations) == 1 and self._operations[0].name in _ON_BYTES
+
     def changes(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
@@ -151,8 +156,7 @@ class Rewriter:
             True also for some that do not change.
         """
         out = np.zeros(len(starts), dtype=np.bool_)
-        if len(self._operations) == 1 and self._operations[0].name in _ON_BYTES:
-            # Few texts have nothing to clean up, and to do it takes hardly longer than to look.
+        if self.always:
             np.less(starts, ends, out=out)
         elif self._operations and len(starts):
             if self._keeps_ascii and int(data[int(starts.min()) : int(ends.max())].max(initial=0)) < 0x80:

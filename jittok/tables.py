@@ -164,6 +164,7 @@ class WordPieceTables(NamedTuple):
     pop_count: NDArray[np.int32]  # [n_lists]
     pop_ids: NDArray[np.int32]
     pop_lengths: NDArray[np.int32]  # bytes of each token in `pop_ids`, without the suffix indicator if it begins with it
+    token_lengths: NDArray[np.int32]  # by id, bytes as in `pop_lengths`; empty where tokens of one id have several lengths
     indicator: NDArray[np.uint8]  # the suffix indicator
     numbers: NDArray[np.int64]  # see WORDPIECE_* below
 

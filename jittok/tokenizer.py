@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ._strings import strings_of
 from .build.plan import Plan, build_plan
-from .encodings import Batch, EncodedTexts, Encoding, SourceText, TextSource, whole_number
+from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .piece_decoding import PieceDecoder, make_decoder
@@ -232,12 +232,22 @@ class Tokenizer:
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
         parts, kept = [], []
+        later_words = None
         for given in (texts,) if pairs is None else (texts, pairs):
             source, shown = self._source(given, errors, surrogates)
+            words = spans
             if spans:
                 kept.append(shown)
+                # Strings never change, so that their words can be numbered when someone asks.
+                if pairs is None and isinstance(shown, list) and self._post_processor.adds_nothing(
+                    add_special_tokens, settings
+                ):
+                    later_words = LaterWords(
+                        lambda source=source: self._word_ids(source, policy, threads)  # type: ignore[misc]
+                    )
+                    words = False
             parts.append(
-                self._engine.encode_source(source, spans=spans, words=spans, special=policy, threads=threads)
+                self._engine.encode_source(source, spans=spans, words=words, special=policy, threads=threads)
             )
         return self._post_processor.process_batch(
             *parts,
@@ -246,7 +256,13 @@ class Tokenizer:
             overflowing=overflowing,
             texts=tuple(kept),
             pad_id=self._pad_id,
+            later_words=later_words,
         )
+
+    def _word_ids(self, source: Source, policy: SpecialPolicy, threads: int | None) -> NDArray[np.int32]:
+        words = self._engine.encode_source(source, words=True, special=policy, threads=threads).word_ids
+        assert words is not None
+        return words
 
     def count(
         self,

@@ -217,9 +217,10 @@ def test_a_jittok_file_of_another_version(tmp_path, default):
     path = tmp_path / "x.jittok"
     default.save(path)
     content = path.read_bytes()
-    assert b'"version":"1"' in content
+    version = f'"version":"{jittok_file.VERSION}"'.encode()
+    assert version in content
     with pytest.raises(FormatError, match="version"):
-        load(tmp_path, content.replace(b'"version":"1"', b'"version":"9"'), "x.jittok")
+        load(tmp_path, content.replace(version, b'"version":"9"'), "x.jittok")
     with pytest.raises(FormatError, match="truncated"):
         load(tmp_path, content[:1000], "x.jittok")
     with pytest.raises(FormatError, match=r"x\.jittok"):

@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
+import jittok
 from jittok import errors, spec
 from jittok.encodings import Batch, Encoding, utf8_positions
 from jittok.vocabulary import Vocabulary, build_vocabulary
@@ -268,3 +269,21 @@ def test_batch_pickle_and_repr(batch):
     assert again == batch
     assert again.spans.tolist() == batch.spans.tolist()
     assert repr(batch) == "Batch(3 texts, 4 tokens)"
+
+
+def test_word_ids_of_strings_come_when_asked_for():
+    tok = jittok.load_default()
+    texts = ["one two, three", "", "naïve 中文 text", "x  y\n\n z"] * 3
+    encoded = [text.encode() for text in texts]
+    indptr = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+    at_once = tok.encode_batch((np.frombuffer(b"".join(encoded), np.uint8), indptr), spans=True)
+    given = list(texts)
+    later = tok.encode_batch(given, spans=True)
+    given[:] = ["changed"] * len(given)
+    row, part, copy = later[2], later[1:4], pickle.loads(pickle.dumps(later[5:]))
+    assert row.word_ids.tolist() == tok.encode(texts[2]).word_ids.tolist() == at_once[2].word_ids.tolist()
+    np.testing.assert_array_equal(part.word_ids, at_once[1:4].word_ids)
+    np.testing.assert_array_equal(copy.word_ids, at_once[5:].word_ids)
+    np.testing.assert_array_equal(later.word_ids, at_once.word_ids)
+    assert pickle.loads(pickle.dumps(tok.encode_batch(texts, spans=True)[0])).word_ids.tolist() == later[0].word_ids.tolist()
+    assert tok.encode_batch(texts).word_ids is None

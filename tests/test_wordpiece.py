@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from jittok.kernels.words import new_merge_scratch
 
 from jittok import tables as t
 from jittok._jit import JIT_DISABLED
@@ -18,6 +17,7 @@ from jittok.build.validate import check_wordpiece
 from jittok.build.wordpiece_tables import Node, build_wordpiece_tables, list_nodes
 from jittok.decoding import word_piece
 from jittok.errors import ArgumentError, FormatError
+from jittok.kernels.word_cache import new_word_scratch
 from jittok.kernels.wordpiece import NO_ROOM, lin_max_match, max_match, wordpiece_end_to_end, wordpiece_word
 from jittok.spec import DecodeWordPiece
 from jittok.unicode import bert, classes, intervals
@@ -253,7 +253,7 @@ def test_word_for_the_batch_engine():
     """What the batch kernel calls: ids and lengths are left in the scratch arrays."""
     space = classes.binary_property("whitespace")
     tables, _ = build(["ab", "##c", "##"], space=space, skip_space=True)
-    scratch = new_merge_scratch()
+    scratch = new_word_scratch()
     for word, expected in ((" abcc", [0, 1, 1]), ("x", [UNKNOWN]), ("\u2003", []), ("", []), ("\t##", [2])):
         data = np.frombuffer(b"#" + word.encode() + b"#", np.uint8)
         n = wordpiece_word(tables, data, 1, data.size - 1, scratch)

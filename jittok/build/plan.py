@@ -80,9 +80,9 @@ class Plan:
     last_split
         The last cut, done together with the merges.
     model
-        The tables of the model. For WordPiece, `last_split` may leave white space (Unicode White_Space) at the
-        beginning of pre-tokens, which the model then skips: a pre-token is white space, if any, and then a word
-        without any; or, at the end of a segment, white space alone, which gives no ids and is no word.
+        The tables of the model. For WordPiece, `last_split` may leave white space (Unicode White_Space) in: a
+        pre-token is white space and then a word without any, or a word, or white space alone. The model skips it;
+        white space alone gives no ids and is no word.
     """
 
     added_tokens: tuple[AddedToken, ...]

@@ -530,20 +530,22 @@ def compile_punctuation() -> SplitAutomaton:
 
 
 def compile_bert() -> SplitAutomaton:
-    """Make the automaton of the BertPreTokenizer, with the white space that it drops left in front.
+    """Make the automaton of the BertPreTokenizer, with the white space that it drops left in.
 
-    A match is white space, if any, and then a character of punctuation or a run of what is neither; or the white
-    space at the end.
+    A match is one character of white space, if any, and then a character of punctuation or a run of what is neither; or
+    white space up to the one before those, or up to the end.
     """
     space = parse(r"\s", "rust")
     assert isinstance(space, Characters)
     spaces, punctuation = space.members, bert.punctuation()
     words = intervals.complement(intervals.union(spaces, punctuation))
-    before = Repeat(space, 0, None, lazy=False)
+    before = Repeat(space, 0, 1, lazy=False)
     node = Choice(
         (
             Sequence((before, Repeat(Characters(words), 1, None, lazy=False))),
             Sequence((before, Characters(punctuation))),
+            # Not the blanks of an indentation with its first word: such a pre-token is long, and seldom comes again.
+            parse(r"\s+(?!\S)", "oniguruma"),
             Repeat(space, 1, None, lazy=False),
         )
     )

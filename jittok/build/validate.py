@@ -212,7 +212,7 @@ def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
         {
             "page_of": np.uint16, "code_of": np.uint32, "units": np.int32, "pop_indptr": np.int32,
             "pop_before": np.int32, "pop_count": np.int32, "pop_ids": np.int32, "pop_lengths": np.int32,
-            "indicator": np.uint8, "numbers": np.int64,
+            "token_lengths": np.int32, "indicator": np.uint8, "numbers": np.int64,
         },
     )  # fmt: skip
     check(len(tables.numbers) == WORDPIECE_NUMBERS, "numbers", f"{WORDPIECE_NUMBERS} values")
@@ -234,7 +234,9 @@ def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
     check(len(units) > largest, "units", "room for every code")
     check((base % 4 == 0).all(), "units", "bases that are multiples of four")
     check.below(base // 4, len(units) - largest, "units")
-    root, suffix_root = numbers[WORDPIECE_ROOT] // 4, numbers[WORDPIECE_SUFFIX_ROOT] // 4
+    roots = numbers[WORDPIECE_ROOT], numbers[WORDPIECE_SUFFIX_ROOT]
+    check(all(node % 4 == 0 for node in roots), "numbers", "roots at multiples of four")
+    root, suffix_root = (node // 4 for node in roots)
     for value, own in ((root, WORDPIECE_ROOT_BASE), (suffix_root, WORDPIECE_SUFFIX_BASE)):
         check(0 <= value < len(units) and base[value] == numbers[own], "numbers", "roots, and their bases")
     nodes = np.flatnonzero(owner_base >= 0)
@@ -289,6 +291,16 @@ def check_wordpiece(tables: WordPieceTables, size: int, where: str) -> None:
     check(right.all(), "units", "links and pops that stand for the whole string")
 
     check(0 <= numbers[WORDPIECE_UNKNOWN] < size, "numbers", "an unknown token")
+    if len(tables.token_lengths):
+        tokens = nodes[pops[nodes] >= 0]
+        known = len(tables.token_lengths) > max(
+            numbers[WORDPIECE_UNKNOWN], int(pops[tokens].max(initial=-1)), int(tables.pop_ids.max(initial=-1))
+        )
+        check(known, "token_lengths", "a length for each id")
+        # Tokens of a word but the first take their length from here, and the first what is left.
+        right = (tables.token_lengths[pops[tokens]] == depth[tokens]).all()
+        right &= (tables.token_lengths[tables.pop_ids] == tables.pop_lengths).all()
+        check(bool(right), "token_lengths", "the bytes of tokens")
     check(-1 <= numbers[WORDPIECE_PREFIX_TOKEN] < size, "numbers", "a token")
     first = numbers[WORDPIECE_PREFIX_BYTES]
     if numbers[WORDPIECE_PREFIX_TOKEN] >= 0:

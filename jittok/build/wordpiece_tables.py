@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,9 +177,21 @@ def build_wordpiece_tables(
         pop_count=read_only(pops.count[:n_lists].copy()),
         pop_ids=read_only(pops.ids[:n_ids].copy()),
         pop_lengths=read_only(pops.lengths[:n_ids].copy()),
+        token_lengths=read_only(_token_lengths(trie, below, suffix_root, unknown)),
         indicator=read_only(np.frombuffer(suffix_indicator.encode("utf-8", "surrogatepass"), np.uint8)),
         numbers=read_only(numbers),
     )
+
+
+def _token_lengths(trie: Any, below: NDArray[np.uint8], suffix_root: int, unknown: int) -> NDArray[np.int32]:
+    """Bytes of each token by id, without the suffix indicator; nothing if tokens of one id have several lengths."""
+    nodes = np.flatnonzero(trie.token >= 0)
+    ids = trie.token[nodes]
+    inside = (below[nodes] != 0) & (nodes != suffix_root)
+    lengths = trie.n_bytes[nodes] - np.where(inside, trie.n_bytes[suffix_root], 0).astype(np.int32)
+    by_id = np.zeros(max(int(ids.max(initial=-1)), unknown) + 1, np.int32)
+    by_id[ids] = lengths
+    return by_id if np.array_equal(by_id[ids], lengths) else np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)

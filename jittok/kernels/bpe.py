@@ -147,6 +147,18 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
 
 
 @inlined
+def knows_lengths(merges: Any) -> bool:
+    """Whether the bytes of a word's ids follow from the ids: not so for unknown and byte-fallback tokens."""
+    return False
+
+
+@inlined
+def write_lengths(merges: Any, misses: int, chunk: Any, scratch: Any, out: Any, out_length: Any, written: int) -> int:
+    """Nothing; see ``knows_lengths``."""
+    return written
+
+
+@inlined
 def merge_new_words(merges: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
     """Merge the new words of a chunk, and keep them. With ranked tables most of them merge in step."""
     text = chunk.text

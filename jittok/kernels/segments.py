@@ -21,6 +21,7 @@ from jittok.kernels.split import (
 )
 from jittok.kernels.word_cache import (
     BATCH,
+    CARRIED,
     NEEDED,
     WORD_NUMBER,
     WRITTEN,
@@ -39,7 +40,13 @@ MORE_CACHE = 2
 
 
 def segment_encoder(
-    name: str, encode_word: Callable[..., Any], encode_new_words: Callable[..., Any], cut_words: Callable[..., Any]
+    name: str,
+    encode_word: Callable[..., Any],
+    encode_new_words: Callable[..., Any],
+    cut_words: Callable[..., Any],
+    knows_lengths: Callable[..., Any],
+    write_lengths: Callable[..., Any],
+    counts_empty: int,
 ) -> Callable[..., int]:
     """Make the kernel that encodes segments with a model.
 
@@ -56,12 +63,31 @@ def segment_encoder(
     cut_words
         ``(model, chunk, scratch)``: may cut long pre-tokens where their ids do not depend on it; returns the number
         of words.
+    knows_lengths
+        ``(model)``: whether there is `write_lengths`; else words are encoded one by one where lengths are wanted.
+    write_lengths
+        ``(model, misses, chunk, scratch, out, out_length, written)``: writes the bytes that each id of a chunk stands
+        for.
+    counts_empty
+        1: a pre-token without ids is a word like others; 0: it is none, and its bytes count to the next id.
 
     Returns
     -------
     kernel
         See :func:`encode_segments`.
     """
+
+    @helper
+    def carry(count: int, n_bytes: int, state: Any, scratch: Any) -> int:
+        """Have the bytes of pre-tokens without ids count to the next id, where they are no words."""
+        if counts_empty == 1:
+            return 0
+        if count == 0:
+            state[CARRIED] += n_bytes
+        else:
+            scratch.lengths[0] += state[CARRIED]
+            state[CARRIED] = 0
+        return 0
 
     @helper
     def write_details(
@@ -73,7 +99,10 @@ def segment_encoder(
         for piece in range(state[PIECES]):
             last = np.int64(chunk.piece_end_word[piece])
             while k < last:
-                count = encode_word(model, chunk.text, np.int64(chunk.word[k]), np.int64(chunk.word[k + 1]), scratch)
+                first = np.int64(chunk.word[k])
+                end = np.int64(chunk.word[k + 1])
+                count = encode_word(model, chunk.text, first, end, scratch)
+                carry(count, end - first, state, scratch)
                 for i in range(count):
                     out[written + i] = scratch.symbols[i]
                     if out_word.size > 0:
@@ -81,12 +110,13 @@ def segment_encoder(
                     if out_length.size > 0:
                         out_length[written + i] = scratch.lengths[i]
                 written += count
-                state[WORD_NUMBER] += 1
+                state[WORD_NUMBER] += 1 if count > 0 else counts_empty
                 k += 1
             k = last + 1
             out_end[chunk.piece_segment[piece]] = written
             if piece < state[PIECES] - 1 or state[COMPLETE]:
                 state[WORD_NUMBER] = 0
+                state[CARRIED] = 0
         return written
 
     def encode_segments(
@@ -126,6 +156,7 @@ def segment_encoder(
                     state[WRITTEN] = written
                     return MORE_SCRATCH
                 count = encode_word(model, data, first_position, stop, scratch)
+                carry(count, stop - first_position, state, scratch)
                 for i in range(count):
                     out[written + i] = scratch.symbols[i]
                     if out_word.size > 0:
@@ -133,20 +164,21 @@ def segment_encoder(
                     if out_length.size > 0:
                         out_length[written + i] = scratch.lengths[i]
                 written += count
-                state[WORD_NUMBER] += 1
+                state[WORD_NUMBER] += 1 if count > 0 else counts_empty
                 state[SEGMENT] = first_segment
                 state[POSITION] = stop
                 if stop == end:
                     out_end[first_segment] = written
                     state[WORD_NUMBER] = 0
+                    state[CARRIED] = 0
                     state[SEGMENT] = first_segment + 1
                     if first_segment + 1 < last:
                         state[POSITION] = starts[first_segment + 1]
                 continue
-            if out_length.size > 0:
+            if out_length.size > 0 and not knows_lengths(model):
                 written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
                 continue
-            if state[ASCII] == 0 and out_word.size == 0:
+            if state[ASCII] == 0 and out_word.size == 0 and out_length.size == 0:
                 words = cut_words(model, chunk, scratch)
             # Keys are compared one batch after they were made, when their slots have come.
             misses = np.int64(0)
@@ -164,8 +196,11 @@ def segment_encoder(
                 if n_new > 0:
                     encode_new_words(model, n_new, chunk, cache, scratch, lanes)
             if out_word.size > 0:
-                write_word_numbers(misses, chunk, scratch, out_word, written)
-            written = write_ids(misses, chunk, cache, scratch, out, out_end, written)
+                write_word_numbers(misses, chunk, scratch, out_word, written, counts_empty)
+            before = written
+            written = write_ids(misses, chunk, cache, scratch, out, out_end, before)
+            if out_length.size > 0:
+                write_lengths(model, misses, chunk, scratch, out, out_length, before)
         state[WRITTEN] = written
         return DONE
 
@@ -194,8 +229,8 @@ _DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``ch
     out_word : int32
         As large as `out`: number of each id's pre-token inside its segment; or empty, where not wanted.
     out_length : int32
-        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. General tables
-        only: it does without the cache. With ranked tables a token's length is always that of its bytes.
+        As large as `out`: bytes of text that each id stands for; or empty, where not wanted. Not for ranked tables of
+        merges, with which a token's length is always that of its bytes.
 
     Returns
     -------
@@ -204,7 +239,21 @@ _DOCUMENTATION = """Token ids of segments up to `last`, from the place that ``ch
         which to call again with a cache that is larger or empty. Nothing is done twice.
 """
 
-encode_segments = segment_encoder("encode_segments", bpe.merge_word, bpe.merge_new_words, bpe.cut_words)
+encode_segments = segment_encoder(
+    "encode_segments",
+    bpe.merge_word,
+    bpe.merge_new_words,
+    bpe.cut_words,
+    bpe.knows_lengths,
+    bpe.write_lengths,
+    counts_empty=1,
+)
 encode_wordpiece_segments = segment_encoder(
-    "encode_wordpiece_segments", wordpiece.wordpiece_word, wordpiece.cut_new_words, wordpiece.leave_words
+    "encode_wordpiece_segments",
+    wordpiece.wordpiece_word,
+    wordpiece.cut_new_words,
+    wordpiece.leave_words,
+    wordpiece.knows_lengths,
+    wordpiece.write_lengths,
+    counts_empty=0,
 )

@@ -57,6 +57,7 @@ PRELOADED = 4  # 1 when the tokens that merging makes are in
 WRITTEN = 8  # ids written so far
 NEEDED = 9  # scratch units that a long pre-token needs
 WORD_NUMBER = 10  # number of the next pre-token inside its segment
+CARRIED = 11  # bytes of pre-tokens without ids before the next id
 
 
 class WordCache(NamedTuple):
@@ -460,9 +461,12 @@ def write_ids(misses: int, chunk: Any, cache: Any, scratch: Any, out: Any, out_e
 
 
 @inlined
-def write_word_numbers(misses: int, chunk: Any, scratch: Any, out_word: Any, written: int) -> int:
+def write_word_numbers(
+    misses: int, chunk: Any, scratch: Any, out_word: Any, written: int, counts_empty: int
+) -> int:
     """Write the number of its pre-token for every id, as ``write_ids`` writes these from `written` on.
 
+    With `counts_empty` 0, pre-tokens without ids have no number.
     Four at a time, and most pre-tokens have no more: EXTRA_ROOM places past the last may be touched.
     """
     state = chunk.state
@@ -487,7 +491,7 @@ def write_word_numbers(misses: int, chunk: Any, scratch: Any, out_word: Any, wri
             for i in range(4, count):
                 out_word[np.uint64(written + i)] = number
             written += count
-            number += 1
+            number += 1 if count > 0 else counts_empty
             k += 1
         if q < misses and missed[np.uint64(q)] == edge:
             q += 1

@@ -24,8 +24,16 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.split import WORDS
-from jittok.kernels.word_cache import find_word, keep_word
+from jittok.kernels.split import COMPLETE, PIECES, WORDS
+from jittok.kernels.word_cache import (
+    ARENA_SHIFT,
+    CARRIED,
+    COUNT_SHIFT,
+    IN_ARENA,
+    ONE,
+    find_word,
+    keep_word,
+)
 from jittok.tables import (
     CHARACTER_CODE,
     CHARACTER_KIND,
@@ -297,6 +305,52 @@ def cut_new_words(tables: Any, n_new: int, chunk: Any, cache: Any, scratch: Any,
             count = np.int64(wordpiece_word(tables, chunk.text, first, end, scratch))
         keep_word(k, found, chunk, cache, scratch, scratch.symbols, 0, count)
     return 0
+
+
+@inlined
+def knows_lengths(tables: Any) -> bool:
+    """Whether ``write_lengths`` is possible."""
+    return tables.token_lengths.size > 0
+
+
+@helper
+def write_lengths(tables: Any, misses: int, chunk: Any, scratch: Any, out: Any, out_length: Any, written: int) -> int:
+    """Write the bytes that each id of a chunk stands for, whose ids are in `out` from `written` on.
+
+    All but the first token of a word have the length of their string; what is left of the word's bytes is the
+    first one's: it has the white space before it, and an unknown token, which is always alone, has the whole word.
+    """
+    state = chunk.state
+    lengths = tables.token_lengths
+    q = np.int64(0)
+    k = np.int64(0)
+    for piece in range(state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        while k < edge:
+            count = np.int64(scratch.id_at[np.uint64(k + 1)]) - np.int64(scratch.id_at[np.uint64(k)])
+            if q < misses and scratch.missed[np.uint64(q)] == k:
+                q += 1
+                count = np.int64(scratch.keys[np.uint64(k) << np.uint64(2)] >> COUNT_SHIFT)
+                if count == IN_ARENA:
+                    count = np.int64(scratch.keys[np.uint64(k) << np.uint64(2) | ONE] >> ARENA_SHIFT)
+            rest = np.int64(chunk.word[np.uint64(k + 1)]) - np.int64(chunk.word[np.uint64(k)])
+            if count == 0:
+                state[CARRIED] += rest
+            else:
+                for i in range(written + 1, written + count):
+                    length = np.int64(lengths[np.uint64(out[np.uint64(i)])])
+                    out_length[np.uint64(i)] = length
+                    rest -= length
+                out_length[np.uint64(written)] = rest + state[CARRIED]
+                state[CARRIED] = 0
+            written += count
+            k += 1
+        if q < misses and scratch.missed[np.uint64(q)] == edge:
+            q += 1
+        k = edge + 1
+        if piece < state[PIECES] - 1 or state[COMPLETE] == 1:
+            state[CARRIED] = 0
+    return written
 
 
 @inlined
