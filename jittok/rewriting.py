@@ -137,7 +137,7 @@ class Rewriter:
 
     @property
     def always(self) -> bool:
-        """Whether to run it on every text: to clean up takes hardly longer than to see that there is nothing to do."""
+        """Whether to run it on every text: to do it takes hardly longer than to see that there is nothing to do."""
         return len(self._operations) == 1 and self._operations[0].name in _ON_BYTES
 
     def changes(
@@ -247,6 +247,27 @@ class Rewriter:
         ranges = zip(done.starts.tolist(), done.ends.tolist(), strict=True)
         rewritten = [content[start:end].decode("utf-8", "surrogatepass") for start, end in ranges]
         return [text.replace(" ", "\u2581") for text in rewritten] if self.compact else rewritten
+
+    def apply_aligned(self, text: bytes) -> tuple[str, NDArray[np.int64]]:
+        """Rewrite one text, and say where each codepoint of the result comes from.
+
+        Parameters
+        ----------
+        text
+            UTF-8; only SentencePiece's normalizer takes what is not.
+
+        Returns
+        -------
+        rewritten : str
+            As :meth:`apply_strings` gives it.
+        spans : int64[n, 2]
+            Codepoints of `text` for each codepoint of the result.
+        """
+        data = np.frombuffer(text + bytes(PADDING), dtype=np.uint8)
+        done = self.apply(data, np.array([0]), np.array([len(text)]))
+        result = done.data[int(done.starts[0]) : int(done.ends[0])].tobytes().decode()
+        spans = np.stack([done.source_start, done.source_end], axis=1).astype(np.int64)
+        return result.replace(" ", "\u2581") if self.compact else result, spans
 
 
 def _rebuilt(steps: tuple[RewritingStep | _StripNonspacing, ...], compact: bool) -> Rewriter:

@@ -363,7 +363,7 @@ class SentencePieceModel:
 
     Attributes
     ----------
-    kind
+    algorithm
         The algorithm.
     pieces
         Token strings; the position is the id. Within the types normal, user-defined and unused all differ, and
@@ -384,7 +384,7 @@ class SentencePieceModel:
         What is needed to write the file again.
     """
 
-    kind: Literal["unigram", "bpe", "char", "word"]
+    algorithm: Literal["unigram", "bpe", "char", "word"]
     pieces: tuple[str, ...]
     scores: tuple[float, ...]
     types: bytes

@@ -49,7 +49,7 @@ _FINGERPRINT_VERSION = 1
 
 #: Fields of a spec and its model that are hashed from the tables instead, or say nothing about ids.
 _NOT_FINGERPRINTED = frozenset(
-    "vocab merges ranks model source_format stored_truncation stored_padding extra".split()
+    "vocab merges ranks model messages source_format stored_truncation stored_padding extra".split()
 )
 
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
@@ -479,6 +479,33 @@ class Tokenizer:
             raise ArgumentTypeError(f"text: expected str, got {type(text).__name__}")
         normalizer = self.plan.normalizer
         return text if normalizer is None else normalizer.apply_strings([text])[0]
+
+    def normalize_aligned(self, text: str) -> tuple[str, NDArray[np.int64]]:
+        """Return `text` after the file's normalizers, and where each character of the result comes from.
+
+        Parameters
+        ----------
+        text
+            A string without lone surrogates.
+
+        Returns
+        -------
+        normalized : str
+        spans : int64[n, 2]
+            For each character of `normalized` the characters of `text` that it comes from. Neither end ever
+            decreases, so a stretch of the result comes from the first one's start to the last one's end.
+
+        Raises
+        ------
+        ArgumentTypeError, TextError
+            It is no str, or has a lone surrogate.
+        """
+        source = text_from(text, errors="strict", surrogates="raise")
+        normalizer = self.plan.normalizer
+        if normalizer is None:
+            own = np.arange(len(text), dtype=np.int64)
+            return text, np.stack([own, own + 1], axis=1)
+        return normalizer.apply_aligned(source.data[: int(source.indptr[-1])].tobytes())
 
     # ------------------------------------------------------------------------------------------- other objects
 

@@ -63,7 +63,7 @@ def test_facts_are_what_the_file_says():
 def test_kinds(kind):
     data = small_model(BASE, model_type=["unigram", "bpe", "word", "char"].index(kind) + 1)
     assert processor(data) is not None
-    assert sentencepiece_model.read(data, "x").model.kind == kind
+    assert sentencepiece_model.read(data, "x").model.algorithm == kind
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_new_models():
     )
     data = sentencepiece_model.write(made)
     assert sentencepiece_model.read(data, "x") == made
-    assert made.model.kind == "bpe" and made.normalizers[0].symbols == ("ud",)
+    assert made.model.algorithm == "bpe" and made.normalizers[0].symbols == ("ud",)
     wanted = processor(data)
     assert [wanted.id_to_piece(i) for i in range(5)] == list(made.model.pieces)
     assert wanted.decode([0, 3]) == "? a"
@@ -285,3 +285,23 @@ def test_damaged_real_files(seed):
             assert processor(bytes(data)) is not None
         if source.random() < 0.7:
             data[place] = before
+
+
+# ------------------------------------------------------------------------------------------------------ jittok files
+
+
+@pytest.mark.parametrize("name", ["unigram/seqio-test/sentencepiece.model", "unigram/nmt-joint/vocab.joint.spm"])
+def test_specs_go_through_the_json_of_jittok_files(name):
+    import json
+
+    from jittok.formats import jittok_file
+
+    tokenizer = read(name)
+    arrays = {}
+    jittok_file._add_model(arrays, tokenizer)
+    stated = json.loads(json.dumps(jittok_file._plain(tokenizer)))
+    model = jittok_file._stored_model(stated["model"], arrays, len(tokenizer.model.pieces), "x")
+    assert jittok_file._restored(stated, {"model": model}, 0) == tokenizer
+    arrays["model.scores"] = arrays["model.scores"][1:]
+    with pytest.raises(FormatError, match=r"model\.scores"):
+        jittok_file._stored_model(stated["model"], arrays, len(tokenizer.model.pieces), "x")

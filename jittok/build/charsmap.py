@@ -28,6 +28,8 @@ _BLOCK = 256  # units; the size of a double array is a multiple
 _SEARCHED = 16 * _BLOCK  # units at the end in which room is looked for
 #: Bytes of the left side of a rule; a longer path comes from a cycle.
 _LONGEST_KEY = 1000
+#: How often a unit may be met at different depths, on average: without cycles it hardly ever is.
+_MOST_VISITS = 8
 _REMEDY = "get the file again from where it came from"
 
 
@@ -184,9 +186,13 @@ def _keys(units: NDArray[np.uint32]) -> _Keys | str:
     before_ascii = np.zeros(len(reached), np.bool_)
     second = np.zeros(0, np.int64)
     bases, which_base = np.unique(base_of[reached[is_longer]], return_inverse=True)
+    n_visited = 0
     for depth in range(_LONGEST_KEY):
+        n_visited += len(bases)
         if not len(bases):
             break
+        if n_visited > _MOST_VISITS * len(units):
+            return "the double array has a cycle"
         following = one_codepoint(bases)
         if isinstance(following, str):
             return following

@@ -213,7 +213,7 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
 
 
 def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> PieceTables | UnigramTables:
-    if model.kind == "unigram":
+    if model.algorithm == "unigram":
         from jittok.build.unigram_tables import build_unigram_tables
 
         return build_unigram_tables(
@@ -229,7 +229,7 @@ def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> Pie
         model.pieces,
         np.array(model.scores, np.float32),
         list(model.types),
-        model_type=model.kind,
+        model_type=model.algorithm,
         byte_fallback=model.byte_fallback,
         blank_is_mark=_is_compact(spec),
     )
@@ -244,11 +244,11 @@ def _is_compact(spec: TokenizerSpec) -> bool:
     step = spec.normalizers[0]
     if not isinstance(step, SentencePieceNormalizer) or not step.escape_whitespaces:
         return False
-    if model.kind == "unigram":
+    if model.algorithm == "unigram":
         return True
     from jittok.build.piece_tables import may_leave_blanks
 
-    return may_leave_blanks(model.pieces, list(model.types), model.kind)
+    return may_leave_blanks(model.pieces, list(model.types), model.algorithm)
 
 
 def restored_plan(

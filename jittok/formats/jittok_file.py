@@ -9,9 +9,9 @@ kernel that reads its tables stays inside them.
 
 from __future__ import annotations
 
-import base64
 import json
 import mmap
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -124,7 +124,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
     metadata = {
         "format": "jittok",
         "version": str(VERSION),
-        "spec": json.dumps(_stated_spec(spec), ensure_ascii=True, sort_keys=True),
+        "spec": json.dumps(_plain(spec), ensure_ascii=True, sort_keys=True),
         "plan": json.dumps(stated_plan, sort_keys=True),
     }
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
@@ -150,46 +150,16 @@ def _add_group(arrays: dict[str, NDArray[Any]], prefix: str, group: Any) -> None
         arrays[f"{prefix}.{name}"] = array
 
 
-def _stated_spec(spec: TokenizerSpec) -> Any:
-    """The spec as JSON values; that of a SentencePiece file is the file itself."""
-    if not isinstance(spec.model, SentencePieceModel):
-        return _plain(spec)
-    if spec != _spec_of_file(_model_file(spec)):
-        raise UnsupportedError(
-            "a tokenizer that says more than its SentencePiece model, such as further added tokens, cannot be saved as a "
-            "jittok file; save the model as it is, and add to it after loading"
-        )
-    return {"kind": "SentencePiece file"}
-
-
-def _spec_of_file(content: bytes) -> TokenizerSpec:
-    from jittok.formats import sentencepiece_model
-
-    return sentencepiece_model.read(content, "the SentencePiece model")
-
-
-def _model_file(spec: TokenizerSpec) -> bytes:
-    from jittok.formats import sentencepiece_model
-
-    return sentencepiece_model.write(spec)
-
-
 def _add_model(arrays: dict[str, NDArray[Any]], spec: TokenizerSpec) -> None:
     """What the model's file said, for saving in another format: strings with their ids, and merges as ids."""
     model = spec.model
-    if isinstance(model, SentencePieceModel):
-        arrays["model.file"] = np.frombuffer(_model_file(spec), np.uint8)
-        return
-    if isinstance(model, UnigramModel):
-        encoded = [piece.encode("utf-8", "surrogatepass") for piece in model.pieces]
-        arrays["model.strings"] = np.frombuffer(b"".join(encoded), np.uint8)
-        arrays["model.string_indptr"] = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
-        arrays["model.ids"] = np.arange(len(encoded), dtype=np.int32)
-        arrays["model.scores"] = np.array(model.scores, np.float64)
-        return
     if isinstance(model, RankModel):
         items: Mapping[Any, int] = model.ranks
         tokens = list(items)
+    elif isinstance(model, UnigramModel | SentencePieceModel):
+        arrays["model.scores"] = np.array(model.scores, np.float64)
+        tokens = [piece.encode() for piece in model.pieces]
+        items = dict(enumerate(range(len(tokens))))
     else:
         items = model.vocab
         tokens = [token.encode("utf-8", "surrogatepass") for token in items]
@@ -213,7 +183,7 @@ def _plain(value: Any) -> Any:
                 result[field.name] = _plain(getattr(value, field.name))
         return result
     if isinstance(value, bytes):
-        return {"bytes": base64.b64encode(value).decode("ascii")}
+        return {"base64": b64encode(value).decode()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
@@ -266,9 +236,6 @@ def read_spec(path: Path) -> TokenizerSpec:
 
 def _spec_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], where: str) -> TokenizerSpec:
     stated = json.loads(metadata["spec"])
-    if stated["kind"] == "SentencePiece file":
-        (content,) = _group(arrays, "model", ["file"], where)
-        return _spec_of_file(content.tobytes())
     (flags,) = _group(arrays, "vocabulary", ["flags"], where)
     model = _stored_model(stated["model"], arrays, flags.size, where)
     spec = _restored(stated, {"model": model}, 0)
@@ -406,8 +373,8 @@ def _restored(value: Any, given: Mapping[str, Any], depth: int) -> Any:
             if not _fits(item, hints[name]):
                 raise TypeError(f"{value['kind']}.{name} is {item!r}")
         return kind(**items, **given)
-    if isinstance(value, dict) and value.keys() == {"bytes"}:
-        return base64.b64decode(value["bytes"])
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        return b64decode(value["base64"], validate=True)
     if isinstance(value, dict):
         return {key: _restored(item, {}, depth + 1) for key, item in value.items()}
     return value
@@ -541,17 +508,10 @@ def _stored_model(
         raise FormatError(f"{where}: model.string_indptr does not fit model.ids; the file is damaged")
     if indptr[-1] > len(strings):
         raise FormatError(f"{where}: model.string_indptr ends beyond model.strings; the file is damaged")
-    if stated["kind"] == "UnigramModel":
-        (scores,) = _group(arrays, "model", ["scores"], where)
-        if scores.dtype != np.float64 or scores.shape != ids.shape or not (ids == np.arange(len(ids))).all():
-            raise FormatError(f"{where}: model.scores does not fit model.ids; the file is damaged")
-        blob, bounds = strings.tobytes(), indptr.tolist()
-        pieces = tuple(blob[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds, bounds[1:], strict=False))
-        unigram = _restored(stated, {"pieces": pieces, "scores": tuple(scores.tolist())}, 0)
-        assert isinstance(unigram, UnigramModel)
-        return unigram
     if stated["kind"] == "RankModel":
         return RankModel(_StoredTokens(strings, indptr, ids, text=False))
+    if stated["kind"] in ("UnigramModel", "SentencePieceModel"):
+        return _stored_pieces(stated, strings, indptr, arrays, where)
     vocab = _StoredTokens(strings, indptr, ids, text=True)
     if stated["kind"] == "WordPieceModel":
         word_piece = _restored(stated, {"vocab": vocab}, 0)
@@ -567,4 +527,38 @@ def _stored_model(
     model = _restored(stated, {"vocab": vocab, "merges": _StoredMerges(vocab, pairs)}, 0)
     if not isinstance(model, BPEModel):
         raise FormatError(f"{where}: the model is a {stated['kind']}, which this version does not know")
+    return model
+
+
+def _stored_pieces(
+    stated: dict[str, Any],
+    strings: NDArray[np.uint8],
+    indptr: NDArray[np.int64],
+    arrays: dict[str, NDArray[Any]],
+    where: str,
+) -> Model:
+    """A model of pieces with scores; of a SentencePiece model all that its file said is there too."""
+    (scores,) = _group(arrays, "model", ["scores"], where)
+    n_pieces = len(indptr) - 1
+    if scores.dtype != np.float64 or scores.shape != (n_pieces,) or not np.isfinite(scores).all():
+        raise FormatError(f"{where}: model.scores does not fit model.strings; the file is damaged")
+    blob, bounds = strings.tobytes(), indptr.tolist()
+    try:
+        pieces = tuple(blob[a:b].decode() for a, b in zip(bounds, bounds[1:], strict=False))
+    except UnicodeDecodeError:
+        raise FormatError(f"{where}: model.strings is not UTF-8; the file is damaged") from None
+    model = _restored(stated, {"pieces": pieces, "scores": tuple(scores.tolist())}, 0)
+    if isinstance(model, UnigramModel):
+        if model.unk_id is not None and not 0 <= model.unk_id < n_pieces:
+            raise FormatError(f"{where}: the unknown token's id is {model.unk_id}, but there are {n_pieces} tokens")
+        return model
+    assert isinstance(model, SentencePieceModel)
+    fits = len(model.types) == n_pieces and len(model.messages.presence) in (0, n_pieces)
+    if not fits or not set(model.types) <= set(PieceType):
+        raise FormatError(f"{where}: the types of pieces do not fit model.strings; the file is damaged")
+    if not all(-1 <= number < n_pieces for number in (model.unk_id, model.bos_id, model.eos_id, model.pad_id)):
+        raise FormatError(f"{where}: the id of a special piece is not that of a piece; the file is damaged")
+    from jittok.formats.sentencepiece_model import check_pieces
+
+    check_pieces(model.algorithm, pieces, model.scores, model.types, model.byte_fallback, where)
     return model

@@ -81,10 +81,10 @@ def read(data: bytes, where: str) -> TokenizerSpec:
     pieces, scores, types, presence = _pieces(message.pieces, bool(trainer.byte_fallback), where)
     message.ClearField("pieces")
     kind = _KINDS[trainer.model_type]
-    _check_pieces(kind, pieces, scores, types, bool(trainer.byte_fallback), where)
+    check_pieces(kind, pieces, scores, types, bool(trainer.byte_fallback), where)
     charsmap = _charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
     model = SentencePieceModel(
-        kind=kind,
+        algorithm=kind,
         pieces=pieces,
         scores=scores,
         types=types,
@@ -170,10 +170,23 @@ def _pieces(
     return tuple(strings), tuple(scores), bytes(types), b"" if presence == usual else bytes(presence)
 
 
-def _check_pieces(
+def check_pieces(
     kind: str, pieces: tuple[str, ...], scores: tuple[float, ...], types: bytes, byte_fallback: bool, where: str
 ) -> None:
-    """Refuse what the library refuses."""
+    """Refuse what the library refuses.
+
+    Parameters
+    ----------
+    kind, pieces, scores, types, byte_fallback
+        As in :class:`~jittok.spec.SentencePieceModel`.
+    where
+        Name of the file, for messages.
+
+    Raises
+    ------
+    FormatError
+        The message names the piece.
+    """
 
     def wrong(number: int, problem: str) -> FormatError:
         shown = repr(pieces[number][:40])

@@ -877,20 +877,23 @@ def write(spec: TokenizerSpec) -> bytes:
 
 
 def _write_score(score: float) -> str:
-    """A decimal number that the reference reads as this score: mostly the shortest, else one near to it."""
-    shortest = repr(score)
-    if read_score(shortest) == score:
-        return shortest
+    """A decimal number that the reference reads as this score: mostly the shortest.
+
+    A few floats in a thousand are read from no number; they never come out of a file, and get the nearest that is.
+    """
+    candidates = [repr(score)]
+    if read_score(candidates[0]) == score:
+        return candidates[0]
     near = score
     for _ in range(4):
         near = math.nextafter(near, math.inf)
     for _ in range(9):
         for digits in (16, 17, 18, 19):
-            text = f"{near:.{digits}g}"
-            if read_score(text) == score:
-                return text
+            mantissa, exponent = f"{near:.{digits - 1}e}".split("e")
+            # Zeros at the end change nothing but how the number is rounded.
+            candidates += [f"{mantissa}{zeros}e{exponent}" for zeros in ("", "0", "00", "000")[: 20 - digits]]
         near = math.nextafter(near, -math.inf)
-    raise UnsupportedError(f"no decimal number is read as the score {score!r} by tokenizers; save as jittok")
+    return min(candidates, key=lambda text: abs(read_score(text) - score))
 
 
 def _write_scored(model: UnigramModel) -> str:

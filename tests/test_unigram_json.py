@@ -1,0 +1,142 @@
+"""Unigram models of tokenizer.json: reading as tokenizers does, and writing."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import pytest
+from sentencepiece_files import content
+
+from jittok.errors import FormatError
+from jittok.formats import tokenizer_json
+from jittok.spec import DecodeMetaspace, Metaspace, TokenizerSpec, UnigramModel
+from jittok.vocabulary import Vocabulary, build_vocabulary
+
+VOCAB = [["<unk>", 0.0], ["a", -1.5], ["b", -2], ["c", -3.25]]
+
+
+def document(model, **others):
+    fields = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None}
+    fields |= {"pre_tokenizer": None, "post_processor": None, "decoder": None, "model": model}
+    return json.dumps(fields | others)
+
+
+def tokenizer(text):
+    return pytest.importorskip("tokenizers").Tokenizer.from_str(text)
+
+
+def test_scores_are_read_as_the_reference_reads_them():
+    source = random.Random(4)
+    numbers = ["0", "-0.0", "5", "-7", "1e5", "-1.5E-3", "1e308", "4.9e-324", "2.2250738585072014e-308", "1e-400"]
+    numbers += ["0.1e-307", "123456789012345678901234567890.5", "18446744073709551615.5", "18446744073709551616.5"]
+    for _ in range(3000):
+        digits = "".join(source.choice("0123456789") for _ in range(source.randrange(1, 25)))
+        numbers.append(f"-{source.randrange(20)}.{digits}")
+        numbers.append(repr(-source.random() * 10 ** source.randrange(-5, 3)))
+    text = document({"type": "Unigram", "unk_id": 0, "vocab": [["x", 0.5]]})
+    text = text.replace('["x", 0.5]', ", ".join(f'["{i}", {number}]' for i, number in enumerate(numbers)))
+    # The reference writes the shortest number that is nearest to what it has.
+    wanted = [float(score) for _, score in json.loads(tokenizer(text).to_str())["model"]["vocab"]]
+    scores = tokenizer_json.read(text.encode(), "x").model.scores
+    assert list(scores) == wanted
+    assert [math.copysign(1, score) for score in scores] == [math.copysign(1, score) for score in wanted]
+    assert sum(score != float(number) for score, number in zip(scores, numbers, strict=True)) > 100
+
+
+@pytest.mark.parametrize("number", ["1e309", "-1e400", "1" + "0" * 400])
+def test_scores_beyond_floats(number):
+    text = document({"type": "Unigram", "unk_id": 0, "vocab": [["x", 0.5]]}).replace("0.5", number)
+    with pytest.raises(Exception, match="number out of range"):
+        tokenizer(text)
+    with pytest.raises(FormatError, match=r"model\.vocab\[0\]"):
+        tokenizer_json.read(text.encode(), "x")
+
+
+@pytest.mark.parametrize(
+    ("model", "unk_id", "size"),
+    [
+        ({"type": "Unigram", "unk_id": 0, "vocab": VOCAB, "byte_fallback": False}, 0, 4),
+        ({"unk_id": 0, "vocab": VOCAB}, 0, 4),
+        ({"type": "Unigram", "vocab": VOCAB, "other": 3}, None, 4),
+        ({"type": "Unigram", "unk_id": None, "vocab": []}, None, 0),
+        ({"type": "Unigram", "unk_id": 2, "vocab": [*VOCAB, ["a", -9], ["", -9]]}, 2, 6),
+    ],
+)
+def test_models(model, unk_id, size):
+    wanted = tokenizer(document(model))
+    found = tokenizer_json.read(document(model).encode(), "x").model
+    assert isinstance(found, UnigramModel)
+    assert (found.unk_id, len(found.pieces), found.byte_fallback) == (unk_id, size, False)
+    vocabulary = Vocabulary(build_vocabulary(tokenizer_json.read(document(model).encode(), "x")))
+    for piece in set(found.pieces):
+        assert vocabulary.token_to_id(piece) == wanted.token_to_id(piece)
+    for number in range(size):
+        assert vocabulary.id_to_token(number) == wanted.id_to_token(number)
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        ({"type": "Unigram", "unk_id": 0}, "model: the field 'vocab'"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": {"a": 1}}, "model.vocab"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": []}, "model.unk_id"),
+        ({"type": "Unigram", "unk_id": 9, "vocab": VOCAB}, "model.unk_id"),
+        ({"type": "Unigram", "unk_id": -1, "vocab": VOCAB}, "model.unk_id"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": [["a", -1, 3]]}, r"model.vocab\[0\]"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": [*VOCAB, ["a"]]}, r"model.vocab\[4\]"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": [["a", "x"]]}, r"model.vocab\[0\]\[1\]"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": [[1, 1]]}, r"model.vocab\[0\]\[0\]"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": ["ab"]}, r"model.vocab\[0\]"),
+        ({"type": "Unigram", "unk_id": 0, "vocab": VOCAB, "byte_fallback": None}, "model.byte_fallback"),
+    ],
+)
+def test_models_that_are_refused(model, place):
+    with pytest.raises(Exception, match=" at line "):
+        tokenizer(document(model))
+    with pytest.raises(FormatError, match=f"^x: {place}"):
+        tokenizer_json.read(document(model).encode(), "x")
+
+
+@pytest.mark.parametrize("charsmap", ["", "AAA", "AAAAAAAA", "!!", "/////w==", 5, None])
+def test_charsmaps_that_are_refused(charsmap):
+    normalizer = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    text = document({"type": "Unigram", "unk_id": 0, "vocab": VOCAB}, normalizer=normalizer)
+    with pytest.raises(FormatError, match=r"^x: normalizer\.precompiled_charsmap"):
+        tokenizer_json.read(text.encode(), "x")
+
+
+@pytest.mark.parametrize("name", ["unigram/t5-small", "unigram/xlnet-base-cased", "unigram/nmt-joint"])
+def test_files_are_written_as_they_are_read(name):
+    spec = tokenizer_json.read(content(f"{name}/tokenizer.json"), name)
+    assert isinstance(spec.model, UnigramModel)
+    written = tokenizer_json.write(spec)
+    assert tokenizer_json.read(written, "written") == spec
+    # The scores that the reference has are the same to the last bit.
+    theirs = json.loads(tokenizer(written.decode()).to_str())["model"]["vocab"]
+    assert [score for _, score in theirs] == list(spec.model.scores)
+
+
+def test_any_score_can_be_written():
+    source = random.Random(8)
+    scores = tuple(-source.random() * 10 ** source.randrange(-3, 2) for _ in range(3000)) + (0.0, 1e300, -5e-324)
+    pieces = tuple(f'"vocab":[]{i}' for i in range(len(scores)))
+    spec = TokenizerSpec(model=UnigramModel(pieces, scores, 0))
+    found = tokenizer_json.read(tokenizer_json.write(spec), "x").model
+    assert found.pieces == pieces
+    differing = [(a, b) for a, b in zip(found.scores, scores, strict=True) if a != b]
+    assert len(differing) < 20 and all(math.isclose(a, b, rel_tol=1e-15) for a, b in differing)
+
+
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+@pytest.mark.parametrize("split", [True, False])
+def test_metaspace_is_kept(scheme, split):
+    block = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": split}
+    text = document(
+        {"type": "Unigram", "unk_id": 0, "vocab": VOCAB}, pre_tokenizer=block, decoder=block, normalizer={"type": "Nmt"}
+    )
+    spec = tokenizer_json.read(text.encode(), "x")
+    assert spec.pre_tokenizers == (Metaspace("\u2581", scheme, split),)
+    assert spec.decoders == (DecodeMetaspace("\u2581", scheme),)
+    assert tokenizer_json.read(tokenizer_json.write(spec), "x") == spec
