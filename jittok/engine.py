@@ -67,6 +67,8 @@ LARGEST_CACHE_BITS = 20
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
 PRELOADED_TOKENS = 1 << 16
+#: Bits of the number of words that are kept for a unigram model, 64 bytes each.
+UNIGRAM_CACHE_BITS = 18
 #: Bytes of the longest text that the scratch arrays of a unigram model begin with.
 LATTICE_BYTES = 1 << 16
 #: Texts shorter than this are encoded on one thread.
@@ -283,7 +285,7 @@ class Engine:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._workers: deque[Worker] = deque()
-        self._lattices: deque[Any] = deque()  # scratch of unigram models
+        self._lattices: deque[Any] = deque()  # scratch arrays and word caches of unigram models
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._model = plan.model
@@ -948,22 +950,27 @@ class Engine:
         length: NDArray[np.int32],
     ) -> int:
         """As :meth:`_run_kernel`, by SentencePiece's rule, under which a text is one pre-token."""
-        from jittok.kernels.unigram import MORE_SCRATCH, STATE, encode_unigram_segments, new_unigram_scratch
+        from jittok.kernels.unigram import MORE_SCRATCH, STATE, new_unigram_scratch
+        from jittok.kernels.unigram_cache import encode_unigram_text, new_unigram_cache
         from jittok.kernels.word_cache import NEEDED, WRITTEN
 
+        bits = UNIGRAM_CACHE_BITS if self._text_size >= MUCH_TEXT else SMALL_CACHE_BITS
         try:
-            scratch = self._lattices.pop()
+            scratch, cache = self._lattices.pop()
         except IndexError:
-            scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
+            scratch, cache = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE), None
+        if cache is None or (bits > SMALL_CACHE_BITS and cache[0] < bits):
+            cache = bits, new_unigram_cache(model, bits)
         state = np.zeros(STATE, np.int64)
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
-        while encode_unigram_segments(model, *arguments, scratch, out, part_end, length) == MORE_SCRATCH:
+        while encode_unigram_text(model, *arguments, scratch, cache[1], out, part_end, length) == MORE_SCRATCH:
             scratch = new_unigram_scratch(int(state[NEEDED]), RULE_SENTENCEPIECE)
         n = int(state[WRITTEN])
         word[first:n] = 0
-        if len(scratch.codes) <= 16 * LATTICE_BYTES:
-            self._lattices.append(scratch)
+        if len(scratch.codes) > 16 * LATTICE_BYTES:
+            scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
+        self._lattices.append((scratch, cache))
         return n
 
     def _find_spans(

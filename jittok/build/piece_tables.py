@@ -233,8 +233,9 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
         junctions.update(map("".join, zip(text, text[1:], strict=False)))
     if not before:
         return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
-    for left, right in junctions:
-        if MARK not in (left, right):
+    for junction in junctions:
+        left, right = junction[0], junction[1]
+        if MARK not in junction:
             joined.update((left, right))
             group[find(left)] = find(right)
     ascii_characters = [chr(i) for i in range(128) if chr(i) != " "]

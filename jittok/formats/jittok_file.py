@@ -26,7 +26,7 @@ from jittok import spec as spec_module
 from jittok.build import plan as plan_module
 from jittok.build.plan import Plan, SplitStage
 from jittok.build.validate import check_merges, check_pieces, check_split, check_unigram, check_vocabulary, check_wordpiece
-from jittok.errors import FormatError, MissingFileError, UnsupportedError
+from jittok.errors import FormatError, MissingFileError
 from jittok.spec import (
     BPEModel,
     CharDelimiterSplit,
