@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from specs import DATA
 
 from jittok import sampling
 from jittok import tables as t
@@ -31,7 +32,6 @@ from jittok.kernels.unigram import (
 )
 from jittok.kernels.unigram_cache import encode_unigram_text, new_unigram_cache
 from jittok.kernels.word_cache import EXTRA_ROOM, NEEDED, WRITTEN
-from tests.specs import DATA
 
 NORMAL, UNKNOWN, CONTROL = unigram_tables.NORMAL, unigram_tables.UNKNOWN, unigram_tables.CONTROL
 USER_DEFINED, UNUSED, BYTE = unigram_tables.USER_DEFINED, unigram_tables.UNUSED, unigram_tables.BYTE

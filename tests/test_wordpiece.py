@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from reference import isolated_words, word_pieces
+from specs import CASES, DATA
 
 from jittok import tables as t
 from jittok._jit import JIT_DISABLED
@@ -21,8 +23,6 @@ from jittok.kernels.word_cache import new_word_scratch
 from jittok.kernels.wordpiece import NO_ROOM, lin_max_match, max_match, wordpiece_end_to_end, wordpiece_word
 from jittok.spec import DecodeWordPiece
 from jittok.unicode import bert, classes, intervals
-from tests.reference import isolated_words, word_pieces
-from tests.specs import CASES, DATA
 
 WORD_ENCODERS = [max_match, lin_max_match]
 #: Not the id of any token here.

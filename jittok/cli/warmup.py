@@ -11,7 +11,7 @@ from typing import Any
 from jittok.cli import arguments
 
 #: Families of models, each with kernels of its own.
-FAMILIES = ("bpe", "wordpiece")
+FAMILIES = ("bpe", "wordpiece", "sentencepiece")
 
 
 def add(commands: Any) -> None:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
             options.tokenizer: lambda: iter([arguments.load_tokenizer(options)])
         }
     else:
-        makers = {"bpe": bpe_tokenizers, "wordpiece": wordpiece_tokenizers}
+        makers = {"bpe": bpe_tokenizers, "wordpiece": wordpiece_tokenizers, "sentencepiece": sentencepiece_tokenizers}
         subjects = {family: makers[family] for family in FAMILIES if options.family in (None, family)}
     for name, tokenizers in subjects.items():
         start = time.perf_counter()
@@ -128,6 +128,29 @@ def wordpiece_tokenizers() -> Iterator[Any]:
             normalizers=(spec.UnicodeForm("NFD"), spec.Lowercase(), spec.StripAccents()),
             pre_tokenizers=(spec.Whitespace(), spec.Punctuation()),
             decoders=(spec.DecodeWordPiece(),),
+        )
+    )
+
+
+def sentencepiece_tokenizers() -> Iterator[Any]:
+    """Yield tokenizers that between them use every kernel of SentencePiece: its files, and a unigram tokenizer.json."""
+    from jittok import spec
+    from jittok.build.charsmap import named_charsmap
+    from jittok.formats.sentencepiece_model import make_spec
+    from jittok.tokenizer import Tokenizer
+
+    normal, unknown = spec.PieceType.NORMAL, spec.PieceType.UNKNOWN
+    letters = ["\u2581", "t", "h", "e", "x", "\u2581t", "he", "\u2581the", "xx"]
+    pieces = [("<unk>", 0.0, unknown), *((piece, -float(rank), normal) for rank, piece in enumerate(letters))]
+    charsmap = named_charsmap("nfkc")
+    for algorithm in ("unigram", "bpe"):
+        yield Tokenizer(make_spec(algorithm, pieces, normalizer=spec.SentencePieceNormalizer(charsmap)))
+    yield Tokenizer(
+        spec.TokenizerSpec(
+            model=spec.UnigramModel(("<unk>", *letters), tuple(-float(rank) for rank in range(len(letters) + 1)), 0),
+            normalizers=(spec.Precompiled(charsmap),),
+            pre_tokenizers=(spec.Metaspace(),),
+            decoders=(spec.DecodeMetaspace(),),
         )
     )
 
