@@ -432,6 +432,15 @@ def listed_models(draw):
     st.sampled_from(["always", "first", "never", "prepend", None]),
     st.lists(st.one_of(TEXTS, st.text("ab " + MARK + "éx")), min_size=1, max_size=3),
 )
+@example(  # a blank that is not U+2581 is unknown, and one token with what is unknown before it
+    {
+        "type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
+        "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": False, "ignore_merges": False,
+        "vocab": {"<unk>": 0, "é": 1, MARK: 2}, "merges": [],
+    },
+    None,
+    ["a ", "a b", "é b é"],
+)  # fmt: skip
 def test_listed_merges(model, scheme, texts):
     blank = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
     prepend = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, blank]}

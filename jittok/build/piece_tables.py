@@ -188,7 +188,8 @@ def word_pattern(tables: PieceTables) -> str:
     known: Callable[[str], bool] = lambda character: True  # noqa: E731
     if numbers[MERGE_FUSE_UNKNOWN] and not numbers[MERGE_BYTE_FALLBACK]:
         known = lambda character: not _unit_entry(tables, ord(character)) & UNIT_UNKNOWN  # noqa: E731
-        if not known(MARK):
+        # The pattern cuts at blanks too, which are U+2581 only where the tables say so.
+        if not known(MARK) or not (numbers[PIECE_MARK] or known(" ")):
             return WHOLE_PATTERN
     ids = tables.symbol_token[tables.symbol_token >= 0]
     chosen = np.concatenate([ids, tables.list_token]).tolist()
