@@ -87,6 +87,18 @@ def is_crossed(crossed: Any, left: int, right: int) -> bool:
 
 
 @inlined
+def move_edges(chunk: Any, piece: int, k: int, n: int) -> int:
+    """Let pieces from `piece` on that end at word `k` end at word `n`, which it is now; returns the next piece.
+
+    Pieces end at rising words, so that none before `piece` does.
+    """
+    while piece < chunk.state[PIECES] and chunk.piece_end_word[piece] == k:
+        chunk.piece_end_word[piece] = n
+        piece += 1
+    return piece
+
+
+@inlined
 def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
     """Cut pre-tokens that do not fit a key between codepoints that no token spans; returns the number of words.
 
@@ -107,12 +119,7 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
     piece = 0
     limit = word.size - 80
     for k in range(words):
-        while piece < state[PIECES] and chunk.piece_end_word[piece] <= k:
-            if chunk.piece_end_word[piece] == k:
-                chunk.piece_end_word[piece] = n
-                piece += 1
-            else:
-                break
+        piece = move_edges(chunk, piece, k, n)
         first = np.int64(old[np.uint64(k)])
         end = np.int64(old[np.uint64(k + 1)])
         word[np.uint64(n)] = first

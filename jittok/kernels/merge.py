@@ -180,6 +180,68 @@ def load_symbols(merges: Any, data: Any, first: int, end: int, symbols: Any, len
     return n
 
 
+@inlined
+def take_merge(
+    w: int,
+    base: int,
+    least: int,
+    first_symbol: int,
+    pair_slots: Any,
+    symbols: Any,
+    packed: Any,
+    alive: Any,
+    active: Any,
+    places: Any,
+    kept: int,
+) -> int:
+    """Do the next merge of word `w` in lock-step merging, and ask for the table lines of its new neighbours.
+
+    `least` is the merge, as in ``packed``; merge `m` makes symbol ``first_symbol + m``. What ``look_up_merges`` needs to
+    know goes to place `kept` of `active` and `places`.
+    """
+    row = base + 2 * w
+    at = np.uint64(least & PLACE_MASK)
+    symbol = (least >> PLACE_BITS) + first_symbol
+    bits = alive[np.uint64(w)]
+    above = (bits >> at >> ONE) << at << ONE
+    right = np.uint64(trailing_zeros(above))
+    above &= above - ONE
+    bits ^= ONE << right
+    alive[np.uint64(w)] = bits
+    beyond = np.uint64(trailing_zeros(above))
+    before = np.uint64(highest_bit(bits & ((ONE << at) - ONE)))
+    symbols[np.uint64(row) + at] = symbol
+    packed[np.uint64(base) + right] = NO_PACKED
+    to_right = pair_key(symbol, np.int64(symbols[np.uint64(row) + beyond]))
+    to_left = pair_key(np.int64(symbols[np.uint64(row) + before]), symbol)
+    prefetch(pair_slots, np.int64(pair_line(pair_slots, to_right) << np.uint64(3)))
+    prefetch(pair_slots, np.int64(pair_line(pair_slots, to_left) << np.uint64(3)))
+    active[np.uint64(kept)] = w
+    places[np.uint64(kept)] = np.int64(at | before << np.uint64(8) | beyond << np.uint64(16))
+    return 0
+
+
+@inlined
+def look_up_merges(
+    kept: int, pair_slots: Any, symbols: Any, packed: Any, active: Any, places: Any, bases: Any
+) -> int:
+    """Find the merges of the symbols that ``take_merge`` made for `kept` words with their neighbours."""
+    for q in range(kept):
+        w = np.int64(active[np.uint64(q)])
+        base = np.int64(bases[np.uint64(w)])
+        row = base + 2 * w
+        at = np.int64(places[np.uint64(q)]) & 255
+        before = np.int64(places[np.uint64(q)]) >> 8 & 255
+        beyond = np.int64(places[np.uint64(q)]) >> 16
+        symbol = np.int64(symbols[np.uint64(row + at)])
+        right_number = find_merge(pair_slots, pair_key(symbol, np.int64(symbols[np.uint64(row + beyond)])))
+        left_number = find_merge(pair_slots, pair_key(np.int64(symbols[np.uint64(row + before)]), symbol))
+        packed[np.uint64(base + at)] = right_number << PLACE_BITS | at
+        # The sentinel's place is 0: no pair has it, so what is written there counts for nothing.
+        packed[np.uint64(base + before)] = left_number << PLACE_BITS | before
+    return 0
+
+
 @helper
 def merge_ranked(
     text: Any,
@@ -246,44 +308,14 @@ def merge_ranked(
         for q in range(n_active):
             w = np.int64(active[np.uint64(q)])
             base = np.int64(bases[np.uint64(w)])
-            row = base + 2 * w
             least = least_of_16(packed, base)
             for block in range(base + 16, np.int64(bases[np.uint64(w + 1)]), 16):
                 least = min(least, least_of_16(packed, block))
             if least >= NO_PACKED:
                 continue
-            at = np.uint64(least & PLACE_MASK)
-            symbol = (least >> PLACE_BITS) + 256
-            bits = alive[np.uint64(w)]
-            above = (bits >> at >> ONE) << at << ONE
-            right = np.uint64(trailing_zeros(above))
-            above &= above - ONE
-            bits ^= ONE << right
-            alive[np.uint64(w)] = bits
-            beyond = np.uint64(trailing_zeros(above))
-            before = np.uint64(highest_bit(bits & ((ONE << at) - ONE)))
-            symbols[np.uint64(row) + at] = symbol
-            packed[np.uint64(base) + right] = NO_PACKED
-            to_right = pair_key(symbol, np.int64(symbols[np.uint64(row) + beyond]))
-            to_left = pair_key(np.int64(symbols[np.uint64(row) + before]), symbol)
-            prefetch(pair_slots, np.int64(pair_line(pair_slots, to_right) << np.uint64(3)))
-            prefetch(pair_slots, np.int64(pair_line(pair_slots, to_left) << np.uint64(3)))
-            active[np.uint64(kept)] = w
-            places[np.uint64(kept)] = np.int64(at | before << np.uint64(8) | beyond << np.uint64(16))
+            take_merge(w, base, least, 256, pair_slots, symbols, packed, alive, active, places, kept)
             kept += 1
-        for q in range(kept):
-            w = np.int64(active[np.uint64(q)])
-            base = np.int64(bases[np.uint64(w)])
-            row = base + 2 * w
-            at = np.int64(places[np.uint64(q)]) & 255
-            before = np.int64(places[np.uint64(q)]) >> 8 & 255
-            beyond = np.int64(places[np.uint64(q)]) >> 16
-            symbol = np.int64(symbols[np.uint64(row + at)])
-            right_number = find_merge(pair_slots, pair_key(symbol, np.int64(symbols[np.uint64(row + beyond)])))
-            left_number = find_merge(pair_slots, pair_key(np.int64(symbols[np.uint64(row + before)]), symbol))
-            packed[np.uint64(base + at)] = right_number << PLACE_BITS | at
-            # The sentinel's place is 0: no pair has it, so what is written there counts for nothing.
-            packed[np.uint64(base + before)] = left_number << PLACE_BITS | before
+        look_up_merges(kept, pair_slots, symbols, packed, active, places, bases)
         n_active = kept
     for w in range(n_words):
         base = np.int64(bases[w])

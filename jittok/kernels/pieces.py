@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.bpe import find_direct, is_crossed
-from jittok.kernels.machine import highest_bit, least_of_16, multiply, prefetch, trailing_zeros
+from jittok.kernels.bpe import find_direct, is_crossed, move_edges
+from jittok.kernels.machine import least_of_16, multiply, trailing_zeros
 from jittok.kernels.merge import (
     EMPTY,
     HASH_SHIFT,
@@ -24,11 +24,11 @@ from jittok.kernels.merge import (
     ONE,
     PAIR_FACTOR,
     PLACE_BITS,
-    PLACE_MASK,
     find_merge,
+    look_up_merges,
     pair_key,
-    pair_line,
     sift_down,
+    take_merge,
 )
 from jittok.kernels.split import PIECES, WORDS, copy_bytes, decode_codepoint
 from jittok.kernels.word_cache import KEY_BYTES, ZERO, find_word, keep_word
@@ -436,7 +436,6 @@ def merge_in_step(pieces: Any, text: Any, n_words: int, lanes: Any, scratch: Any
         for q in range(n_active):
             w = np.int64(active[np.uint64(q)])
             base = np.int64(bases[np.uint64(w)])
-            row = base + 2 * w
             until = np.int64(bases[np.uint64(w + 1)])
             least = least_of_16(packed, base)
             for block in range(base + 16, until, 16):
@@ -451,38 +450,9 @@ def merge_in_step(pieces: Any, text: Any, n_words: int, lanes: Any, scratch: Any
                     if other < NO_PACKED and pieces.merge_rank[np.uint64(other >> PLACE_BITS)] == rank:
                         least = other
                         break
-            at = np.uint64(least & PLACE_MASK)
-            symbol = (least >> PLACE_BITS) + first_symbols
-            bits = alive[np.uint64(w)]
-            above = (bits >> at >> ONE) << at << ONE
-            right_place = np.uint64(trailing_zeros(above))
-            above &= above - ONE
-            bits ^= ONE << right_place
-            alive[np.uint64(w)] = bits
-            beyond = np.uint64(trailing_zeros(above))
-            before = np.uint64(highest_bit(bits & ((ONE << at) - ONE)))
-            symbols[np.uint64(row) + at] = symbol
-            packed[np.uint64(base) + right_place] = NO_PACKED
-            to_right = pair_key(symbol, np.int64(symbols[np.uint64(row) + beyond]))
-            to_left = pair_key(np.int64(symbols[np.uint64(row) + before]), symbol)
-            prefetch(pair_slots, np.int64(pair_line(pair_slots, to_right) << np.uint64(3)))
-            prefetch(pair_slots, np.int64(pair_line(pair_slots, to_left) << np.uint64(3)))
-            active[np.uint64(kept)] = w
-            places[np.uint64(kept)] = np.int64(at | before << np.uint64(8) | beyond << np.uint64(16))
+            take_merge(w, base, least, first_symbols, pair_slots, symbols, packed, alive, active, places, kept)
             kept += 1
-        for q in range(kept):
-            w = np.int64(active[np.uint64(q)])
-            base = np.int64(bases[np.uint64(w)])
-            row = base + 2 * w
-            place = np.int64(places[np.uint64(q)]) & 255
-            place_before = np.int64(places[np.uint64(q)]) >> 8 & 255
-            place_beyond = np.int64(places[np.uint64(q)]) >> 16
-            symbol = np.int64(symbols[np.uint64(row + place)])
-            right_number = find_merge(pair_slots, pair_key(symbol, np.int64(symbols[np.uint64(row + place_beyond)])))
-            left_number = find_merge(pair_slots, pair_key(np.int64(symbols[np.uint64(row + place_before)]), symbol))
-            packed[np.uint64(base + place)] = right_number << PLACE_BITS | place
-            # The sentinel's place is 0: no pair has it, so what is written there counts for nothing.
-            packed[np.uint64(base + place_before)] = left_number << PLACE_BITS | place_before
+        look_up_merges(kept, pair_slots, symbols, packed, active, places, bases)
         n_active = kept
     for w in range(n_words):
         base = np.int64(bases[w])
@@ -569,12 +539,7 @@ def cut_pieces(pieces: Any, chunk: Any, scratch: Any) -> int:
     piece = 0
     limit = word.size - 80
     for k in range(words):
-        while piece < state[PIECES] and chunk.piece_end_word[piece] <= k:
-            if chunk.piece_end_word[piece] == k:
-                chunk.piece_end_word[piece] = n
-                piece += 1
-            else:
-                break
+        piece = move_edges(chunk, piece, k, n)
         first = np.int64(old[np.uint64(k)])
         end = np.int64(old[np.uint64(k + 1)])
         word[np.uint64(n)] = first

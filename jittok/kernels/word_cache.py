@@ -424,6 +424,16 @@ def keep_word(k: int, found: int, chunk: Any, cache: Any, scratch: Any, ids: Any
 
 
 @inlined
+def missed_count(k: int, scratch: Any) -> int:
+    """Number of ids of a pre-token that ``compare_keys`` listed, and that is known by now."""
+    key = np.uint64(k) << np.uint64(2)
+    count = np.int64(scratch.keys[key] >> COUNT_SHIFT)
+    if count == IN_ARENA:
+        count = np.int64(scratch.keys[key | ONE] >> ARENA_SHIFT)
+    return count
+
+
+@inlined
 def write_ids(misses: int, chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, written: int) -> int:
     """Write the ids of all pre-tokens in order, and where pieces end; returns the new number of ids.
 
@@ -479,7 +489,6 @@ def write_word_numbers(
     Four at a time, and most pre-tokens have no more: EXTRA_ROOM places past the last may be touched.
     """
     state = chunk.state
-    keys = scratch.keys
     id_at = scratch.id_at
     missed = scratch.missed
     q = np.int64(0)
@@ -491,9 +500,7 @@ def write_word_numbers(
             count = np.int64(id_at[np.uint64(k + 1)]) - np.int64(id_at[np.uint64(k)])
             if q < misses and missed[np.uint64(q)] == k:
                 q += 1
-                count = np.int64(keys[np.uint64(k) << np.uint64(2)] >> COUNT_SHIFT)
-                if count == IN_ARENA:
-                    count = np.int64(keys[np.uint64(k) << np.uint64(2) | ONE] >> ARENA_SHIFT)
+                count = missed_count(k, scratch)
             pair = np.uint64(number) << np.uint64(32) | np.uint64(number)
             store_pair(out_word, written, pair)
             store_pair(out_word, written + 2, pair)

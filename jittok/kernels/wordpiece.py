@@ -26,13 +26,10 @@ import numpy as np
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.split import COMPLETE, PIECES, WORDS
 from jittok.kernels.word_cache import (
-    ARENA_SHIFT,
     CARRIED,
-    COUNT_SHIFT,
-    IN_ARENA,
-    ONE,
     find_word,
     keep_word,
+    missed_count,
 )
 from jittok.tables import (
     CHARACTER_CODE,
@@ -330,9 +327,7 @@ def write_lengths(tables: Any, misses: int, chunk: Any, scratch: Any, out: Any, 
             count = np.int64(scratch.id_at[np.uint64(k + 1)]) - np.int64(scratch.id_at[np.uint64(k)])
             if q < misses and scratch.missed[np.uint64(q)] == k:
                 q += 1
-                count = np.int64(scratch.keys[np.uint64(k) << np.uint64(2)] >> COUNT_SHIFT)
-                if count == IN_ARENA:
-                    count = np.int64(scratch.keys[np.uint64(k) << np.uint64(2) | ONE] >> ARENA_SHIFT)
+                count = missed_count(k, scratch)
             rest = np.int64(chunk.word[np.uint64(k + 1)]) - np.int64(chunk.word[np.uint64(k)])
             if count == 0:
                 state[CARRIED] += rest
