@@ -7,7 +7,7 @@ that into arrays. Nothing here knows about arrays, kernels or file syntax.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
 
@@ -401,6 +401,20 @@ class SentencePieceModel:
         """The ids of all pieces of some types, rising."""
         wanted = bytes(types)
         return [token_id for token_id, kind in enumerate(self.types) if kind in wanted]
+
+    def with_types(self, types: bytes) -> SentencePieceModel:
+        """Return this model with pieces of other types.
+
+        Parameters
+        ----------
+        types
+            As :attr:`types`.
+        """
+        presence = self.messages.presence
+        if presence:  # a type that is not the usual one has to be written
+            pairs = zip(presence, self.types, types, strict=True)
+            presence = bytes(old if before == after else old | 2 for old, before, after in pairs)
+        return replace(self, types=types, messages=replace(self.messages, presence=presence))
 
     @property
     def vocab(self) -> dict[str, int]:

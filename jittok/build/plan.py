@@ -13,6 +13,7 @@ from jittok.errors import UnsupportedError
 from jittok.spec import (
     AddedToken,
     BertPreTokenizer,
+    BPEModel,
     ByteLevel,
     CharDelimiterSplit,
     Digits,
@@ -33,6 +34,7 @@ from jittok.spec import (
 )
 from jittok.tables import (
     AddedTokenTables,
+    MergeTables,
     ModelTables,
     PieceTables,
     SplitAutomaton,
@@ -193,9 +195,30 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
         return _sentencepiece_tables(spec, spec.model)
     from jittok.build.merge_tables import build_merge_tables
 
+    return build_merge_tables(spec.model, byte_level=_is_byte_level(spec), blank_is_mark=blank_prefix(spec) is not None)
+
+
+def sampling_tables(spec: TokenizerSpec) -> MergeTables | PieceTables:
+    """Tables of a byte-pair model in which merges may be left out: with all pairs.
+
+    Parameters
+    ----------
+    spec
+        Its model is a :class:`~jittok.spec.BPEModel`, a :class:`~jittok.spec.RankModel`, or one of SentencePiece's BPE.
+    """
+    if isinstance(spec.model, SentencePieceModel):
+        tables = _sentencepiece_tables(spec, spec.model, all_pairs=True)
+        assert isinstance(tables, PieceTables)
+        return tables
+    from jittok.build.merge_tables import build_sampling_merges
+
+    assert isinstance(spec.model, BPEModel | RankModel)
+    return build_sampling_merges(spec.model, byte_level=_is_byte_level(spec))
+
+
+def _is_byte_level(spec: TokenizerSpec) -> bool:
     # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
-    byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
-    return build_merge_tables(spec.model, byte_level=byte_level, blank_is_mark=blank_prefix(spec) is not None)
+    return isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
 
 
 def blank_prefix(spec: TokenizerSpec) -> str | None:
@@ -212,7 +235,9 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     return None
 
 
-def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> PieceTables | UnigramTables:
+def _sentencepiece_tables(
+    spec: TokenizerSpec, model: SentencePieceModel, *, all_pairs: bool = False
+) -> PieceTables | UnigramTables:
     if model.algorithm == "unigram":
         from jittok.build.unigram_tables import build_unigram_tables
 
@@ -232,6 +257,7 @@ def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> Pie
         model_type=model.algorithm,
         byte_fallback=model.byte_fallback,
         blank_is_mark=_is_compact(spec),
+        all_pairs=all_pairs,
     )
     return built.tables
 
