@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jittok.build.plan import Plan, sampling_tables
 from jittok.engine import Words
 from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from jittok.merge_sampling import CHANCE_BITS, sample_piece_ids
 from jittok.sampling import MOST_BEST, Segmentation, UnigramLattice, best, nbest_encode
 from jittok.spec import BPEModel, PieceType, RankModel, SentencePieceModel, TokenizerSpec, UnigramModel
 from jittok.tables import MergeTables, PieceTables, UnigramTables, read_only
@@ -176,7 +177,7 @@ class Segmentations:
             seed = secrets.randbits(64)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise ArgumentTypeError(f"seed: expected a whole number or None, got {type(seed).__name__}")
-        seed = int(seed) & 0xFFFFFFFFFFFFFFFF
+        seed = int(seed) & 0x7FFFFFFFFFFFFFFF
         if isinstance(self._plan.model, UnigramTables):
             if dropout is not None:
                 raise ArgumentError("dropout is for byte-pair models; a unigram model is sampled with alpha")
@@ -225,8 +226,6 @@ class Segmentations:
         tables = self._sampling_tables
         data = _padded(words)
         if isinstance(tables, PieceTables):
-            from jittok.merge_sampling import sample_piece_ids
-
             return Drawn(*sample_piece_ids(tables, data, words.start, words.end, dropout=dropout, seed=seed))
         from jittok.kernels.dropout import sample_merges
         from jittok.kernels.word_cache import new_word_scratch
@@ -237,7 +236,8 @@ class Segmentations:
         ends = np.zeros(len(sizes), np.int64)
         heap, skipped = (np.empty(3 * longest, np.int64) for _ in range(2))
         n = sample_merges(
-            tables, read_only(data), read_only(words.start), read_only(words.end), dropout, np.uint64(seed), 0,
+            tables, read_only(data), read_only(words.start), read_only(words.end),
+            round(dropout * (1 << CHANCE_BITS)), seed, 0,
             new_word_scratch(longest), heap, skipped, np.zeros(1, np.uint64), ids, lengths, ends,
         )  # fmt: skip
         return Drawn(ids[:n], lengths[:n], ends)
@@ -283,7 +283,7 @@ def _padded(words: Words) -> NDArray[np.uint8]:
 
 def _mixed(seed: int, number: int) -> int:
     """A seed of its own for each number."""
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def _joined(segmentations: Sequence[Segmentation]) -> Drawn:

@@ -343,8 +343,9 @@ class SentencePieceMessages:
     trainer_spec, normalizer_spec, self_test_data, denormalizer_spec
         Serialized messages; None where the file has none.
     presence
-        For each piece, one byte: 1 if it has a score, plus 2 if it has a type. Empty: all have scores, and those that
-        are not normal have types, as the trainer writes them.
+        For each piece, one byte: 1 if it has a score, plus 2 if it has a type, plus 4 if that is normal although the
+        piece is taken for an unused one. Empty: all have scores, and those that are not normal have types, as the
+        trainer writes them.
     others
         Fields that are not known, serialized.
     """

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece_files import FILES, content, read, reference, small_model
 
+import jittok
 from jittok import spec
 from jittok.errors import FormatError, JittokError, UnknownFormatError, UnsupportedError
 from jittok.formats import detect, sentencepiece_model
@@ -73,7 +74,7 @@ def test_kinds(kind):
         ([*BASE, ("\u2581a", -3.0, NORMAL)], {}, r"pieces\[4\].*the same piece as pieces\[3\]"),
         ([*BASE, ("<s>", 0.0, CONTROL)], {}, r"the same piece as pieces\[1\]"),
         ([*BASE, ("a\0b", 0.0, NORMAL)], {}, "NUL"),
-        ([*BASE, ("\0", 0.0, NORMAL)], {}, "NUL"),
+        ([*BASE, ("\0", 0.0, USER_DEFINED)], {}, "NUL"),
         ([*BASE, ("x" * 8000, 0.0, NORMAL)], {}, "too long"),
         ([*BASE, ("\u2581" * 2667, 0.0, NORMAL)], {}, "too long"),
         ([*BASE, ("<u>", 0.0, UNKNOWN)], {}, "second unknown"),
@@ -118,6 +119,18 @@ def test_models_that_are_odd(pieces, trainer):
     vocabulary = Vocabulary(build_vocabulary(sentencepiece_model.read(data, "model.bin")))
     for piece in {piece for piece, _, _ in pieces} - {"\0"}:
         assert vocabulary.token_to_id(piece) == wanted.piece_to_id(piece)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_a_piece_that_is_a_nul_is_unused(kind):
+    """Sentencepiece refuses such files; they exist, and with byte fallback it makes the piece an unused one, too."""
+    data = small_model([*BASE, ("\0", -5.0, NORMAL)], model_type=kind)
+    assert processor(data) is None
+    tok = jittok.load_bytes(data)
+    assert tok.spec.model.types[4] == UNUSED
+    assert sentencepiece_model.write(tok.spec) == data
+    assert tok.encode("a\0a").ids.tolist() == [3, 0]  # the unknown run is "\0a"
+    assert tok.with_vocabulary(None).spec.model.types[4] == UNUSED
 
 
 def test_pieces_of_bpe_share_one_set_of_strings():

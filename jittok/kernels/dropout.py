@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels.lattice import next_random
 from jittok.kernels.merge import NO_MERGE, find_merge, load_symbols, pair_key, sift_down
-from jittok.kernels.pieces import SEED, mix_bits
+from jittok.kernels.pieces import CHANCE_SHIFT, ONE, SEED, mix_bits, random_bits
 
 
 @helper
@@ -32,8 +31,8 @@ def sample_merges(
     data: Any,
     starts: Any,
     ends: Any,
-    dropout: float,
-    seed: np.uint64,
+    chance: int,
+    seed: int,
     first_segment: int,
     scratch: Any,
     heap: Any,
@@ -56,10 +55,10 @@ def sample_merges(
         Valid UTF-8.
     starts, ends : int64[n]
         Pre-token i is ``data[starts[i]:ends[i]]``.
-    dropout : float
-        From 0, which skips nothing, to 1, which merges nothing.
-    seed : uint64
-        Pre-token i has random numbers of its own, which depend on `seed` and ``first_segment + i`` only.
+    chance : int
+        Of 2**53: from 0, which skips nothing, to 2**53, which merges nothing.
+    seed : int
+        At least 0. Pre-token i has random numbers of its own, which depend on `seed` and ``first_segment + i`` only.
     first_segment : int
         Number of the first pre-token.
     scratch : WordScratch
@@ -87,7 +86,7 @@ def sample_merges(
     slots = merges.pair_slots
     written = np.int64(0)
     for segment in range(starts.size):
-        state[0] = mix_bits(mix_bits(seed ^ SEED) ^ np.uint64(first_segment + segment))
+        state[0] = mix_bits(mix_bits(np.uint64(seed) ^ SEED) ^ np.uint64(first_segment + segment)) | ONE
         n = np.int64(load_symbols(merges, data, starts[segment], ends[segment], symbols, lengths))
         size = np.int64(0)
         for i in range(n):
@@ -103,7 +102,7 @@ def sample_merges(
             size -= 1
             if size > 0:
                 sift_down(heap, 0, size, heap[size])
-            if next_random(state) < dropout:
+            if np.int64(random_bits(state) >> CHANCE_SHIFT) < chance:
                 skipped[waiting] = top
                 waiting += 1
                 continue

@@ -667,7 +667,7 @@ def sample_pieces(
     """
     written = np.int64(0)
     for i in range(starts.size):
-        state[0] = mix_bits(mix_bits(seed ^ SEED) ^ np.uint64(first_segment + i)) | ONE
+        state[0] = mix_bits(mix_bits(np.uint64(seed) ^ SEED) ^ np.uint64(first_segment + i)) | ONE
         first = starts[i]
         end = ends[i]
         n = np.int64(load_pieces(pieces, data, first, end, scratch.symbols, scratch.lengths))
