@@ -91,6 +91,7 @@ class Segmentations:
             See :meth:`draw`.
         """
         tables = self._unigram("an entropy")
+        _check_alpha(alpha)
         return math.fsum(UnigramLattice(tables, text).entropy(alpha) for text in _texts(words))
 
     def score(self, ids: Sequence[int], pieces: Sequence[str]) -> float:
@@ -193,8 +194,9 @@ class Segmentations:
 
     def _draw_paths(self, words: Words, size: int, alpha: float, nbest_size: int, seed: int) -> list[Drawn]:
         tables = self._unigram("samples")
-        if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 <= alpha < 1e30:
-            raise ArgumentError(f"alpha={alpha!r}: expected a number from 0 up")
+        _check_alpha(alpha)
+        if isinstance(nbest_size, bool) or not isinstance(nbest_size, int | np.integer):
+            raise ArgumentTypeError(f"nbest_size: expected a whole number, got {type(nbest_size).__name__}")
         if nbest_size > MOST_BEST:
             raise ArgumentError(f"nbest_size={nbest_size}: expected at most {MOST_BEST}")
         if nbest_size > 1:
@@ -267,6 +269,11 @@ class Segmentations:
     @cached_property
     def _sampling_tables(self) -> MergeTables | PieceTables:
         return sampling_tables(self._spec)
+
+
+def _check_alpha(alpha: object) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 <= alpha < 1e30:
+        raise ArgumentError(f"alpha={alpha!r}: expected a number from 0 up")
 
 
 def _texts(words: Words) -> list[bytes]:
