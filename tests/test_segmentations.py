@@ -260,7 +260,8 @@ def test_errors_of_samples():
         lambda: unigram.sample_encode("a", alpha=-1), lambda: unigram.sample_encode("a", alpha=float("nan")),
         lambda: bpe.sample_encode("a", dropout=1.1), lambda: bpe.sample_encode("a", dropout=float("nan")),
         lambda: bpe.sample_encode("a", n=-1), lambda: unigram.entropy("a", alpha=-1),
-        lambda: bpe.sample_encode("a", dropout="x"), lambda: unigram.sample_encode("a", alpha=True), lambda: unigram.entropy("a", alpha="x"),
+        lambda: bpe.sample_encode("a", dropout="x"),
+        lambda: unigram.sample_encode("a", alpha=True), lambda: unigram.entropy("a", alpha="x"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError):
             call()
