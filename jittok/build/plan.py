@@ -14,9 +14,9 @@ from jittok.errors import UnsupportedError
 from jittok.spec import (
     AddedToken,
     BertPreTokenizer,
+    BPEModel,
     ByteLevel,
     CharDelimiterSplit,
-    BPEModel,
     Digits,
     FixedLength,
     MapBytes,
