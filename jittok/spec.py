@@ -630,7 +630,8 @@ class TokenizerSpec:
         Without decoders, tokens are joined with a blank between them, as the reference does, unless the
         model is a :class:`RankModel`.
     reference
-        The library whose ids are right: "tokenizers", "tiktoken" or "sentencepiece". It decides defaults.
+        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece" or "mistral_common". It decides
+        defaults.
     default_special
         What a special token written in the text becomes unless a call says otherwise.
     source_format
@@ -647,7 +648,7 @@ class TokenizerSpec:
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
     decoders: tuple[Decoder, ...] = ()
-    reference: Literal["tokenizers", "tiktoken", "sentencepiece"] = "tokenizers"
+    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common"] = "tokenizers"
     default_special: Literal["parse", "text", "raise"] = "parse"
     source_format: str = "tokenizer.json"
     stored_truncation: Mapping[str, Any] | None = None
