@@ -32,7 +32,7 @@ from .spec import (
     UnigramModel,
 )
 from .streaming import DecodeStream
-from .text import Errors, Surrogates, Texts, check_texts, text_from, texts_from
+from .text import Errors, Surrogates, Texts, all_valid, check_texts, decoded_bytewise, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
@@ -602,7 +602,7 @@ class Tokenizer:
         chosen = self._surrogates(surrogates)
         total = self._post_processor.template(pair is not None, add_special_tokens).num_special
         for value in (text,) if pair is None else (text, pair):
-            source = text_from(value, errors=errors, surrogates=chosen)
+            source, _ = self._given(value, errors, chosen)
             total += len(self._encode_texts(source, False, special, 1).ids)
         return total
 
@@ -1062,14 +1062,47 @@ class Tokenizer:
 
     def _one_source(self, text: Any, errors: Errors, surrogates: Surrogates) -> tuple[Texts, str]:
         """One text for the engine, and as spans count it."""
-        source = text_from(text, errors=errors, surrogates=surrogates)
+        source, shown = self._given(text, errors, surrogates)
+        if shown is not None:
+            return source, shown
         if isinstance(text, str) and text.isascii():
             return source, text
         return source, source.data[: int(source.indptr[-1])].tobytes().decode()
 
+    def _given(self, text: Any, errors: Errors, surrogates: Surrogates) -> tuple[Texts, str | None]:
+        """One text for the engine; and as spans count it, if that is something else."""
+        if errors == "replace" and self.spec.reference == "sentencepiece" and not isinstance(text, str):
+            source, texts = self._bytewise(text_from(text, errors=errors, surrogates=surrogates, validate=False))
+            return source, None if texts is None else texts[0]
+        return text_from(text, errors=errors, surrogates=surrogates), None
+
+    def _given_batch(self, texts: Any, errors: Errors, surrogates: Surrogates) -> tuple[Texts, list[str] | None]:
+        """As :meth:`_given`, for many texts."""
+        if errors == "replace" and self.spec.reference == "sentencepiece":
+            return self._bytewise(texts_from(texts, errors=errors, surrogates=surrogates, validate=False))
+        return texts_from(texts, errors=errors, surrogates=surrogates, check=False), None
+
+    def _bytewise(self, source: Texts) -> tuple[Texts, list[str] | None]:
+        """Texts whose bytes may be invalid, for the engine, and with U+FFFD for each byte, if there is such a one.
+
+        In SentencePiece's own models its normalizer puts U+FFFD there, to which the rules that the file may have for that
+        character do not apply.
+        """
+        if all_valid(source):
+            return source._replace(is_checked=True), None
+        bounds = source.indptr.tolist()
+        texts = [
+            decoded_bytewise(source.data[begin:end].tobytes()) for begin, end in zip(bounds, bounds[1:], strict=False)
+        ]
+        plan = self.plan
+        is_normalized = plan.normalizer is not None and plan.normalizer.always and plan.raw_tokens is None
+        if not is_normalized or plan.blank_prefix is not None:
+            source = texts_from(texts)
+        return source._replace(is_checked=True), texts
+
     def _surrogates(self, surrogates: Surrogates | None) -> Surrogates:
         if surrogates is None:
-            return "replace" if self.spec.reference == "tiktoken" else "raise"
+            return "replace" if self.spec.reference in ("tiktoken", "mistral_common") else "raise"
         return surrogates
 
     def _source(
@@ -1093,10 +1126,10 @@ class Tokenizer:
                     return given.data, given.indptr
 
                 return Source(strings.lengths, make), strings.items
-        whole = texts_from(texts, errors=errors, surrogates=chosen, check=False)
+        whole, replaced = self._given_batch(texts, errors, chosen)
         shown = whole.data, whole.indptr
         if whole.is_checked:
-            return Source.of_arrays(*shown), shown
+            return Source.of_arrays(*shown), shown if replaced is None else replaced
 
         def checked(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
             part = whole._replace(indptr=whole.indptr[first : last + 1])
@@ -1130,13 +1163,15 @@ class Tokenizer:
                 raise ArgumentTypeError(
                     f"{name}: expected a list of words with is_split_into_words, got {type(text).__name__}"
                 )
-            source = texts_from(text, errors=errors, surrogates=chosen)
+            source, shown_words = self._given_batch(text, errors, chosen)
+            if not source.is_checked:
+                check_texts(source, 0)
             encoded = merged_words(self._encode_texts(source, True, special, 1))
             bounds = source.indptr.tolist()
-            words = tuple(
-                source.data[begin:end].tobytes().decode() for begin, end in zip(bounds, bounds[1:], strict=False)
-            )
-            return encoded, words
+            if shown_words is None:
+                pairs = zip(bounds, bounds[1:], strict=False)
+                shown_words = [source.data[begin:end].tobytes().decode() for begin, end in pairs]
+            return encoded, tuple(shown_words)
         source, shown = self._one_source(text, errors, chosen)
         encoded = self._encode_texts(source, True, special, None)
         return encoded, shown
