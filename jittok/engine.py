@@ -527,6 +527,12 @@ class Engine:
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
+        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
+            data, start, end = self._with_blanks(data, indptr)
+            n_bytes = int(end[-1] - start[0]) if len(end) else 0
+            output.reserve(n_bytes + EXTRA_ROOM)
+            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
+            return
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
             if cleaned is not None:
@@ -535,12 +541,6 @@ class Engine:
                 output.reserve(n_bytes + EXTRA_ROOM)
                 output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
                 return
-        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
-            data, start, end = self._with_blanks(data, indptr)
-            n_bytes = int(end[-1] - start[0]) if len(end) else 0
-            output.reserve(n_bytes + EXTRA_ROOM)
-            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
-            return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]

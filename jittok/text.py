@@ -117,6 +117,8 @@ def texts_from(
     A list of str costs about 0.15 us an item plus the copy of its bytes.
     """
     _check_policies(errors, surrogates)
+    if not validate:
+        errors, check = "strict", False
     if isinstance(texts, str | bytes | bytearray | memoryview):
         raise ArgumentTypeError(
             f"texts: expected a list of texts, got one {_type_name(texts)}; pass [text], or use encode()"
@@ -124,12 +126,12 @@ def texts_from(
     if isinstance(texts, Texts):
         return texts
     if isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(part, np.ndarray) for part in texts):
-        return _from_pair(*texts, errors, check and validate)
+        return _from_pair(*texts, errors, check)
     module = type(texts).__module__
     if module.split(".")[0] == "pyarrow":
-        return _from_arrow(texts, errors, check and validate)
+        return _from_arrow(texts, errors, check)
     if module.split(".")[0] == "polars" and hasattr(texts, "to_arrow"):
-        return _from_arrow(texts.to_arrow(), errors, check and validate)
+        return _from_arrow(texts.to_arrow(), errors, check)
     if texts is None or isinstance(texts, Mapping) or not isinstance(texts, Iterable):
         raise ArgumentTypeError(f"texts: expected a list of str or bytes, got {_type_name(texts)}")
     if isinstance(texts, np.ndarray) and texts.ndim != 1:

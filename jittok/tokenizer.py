@@ -455,7 +455,7 @@ class Tokenizer:
         >>> import jittok
         >>> tok = jittok.load_default()
         >>> tok.sample_encode("or not to be", seed=2, dropout=0.5).tokens
-        ['or', 'Ġ', 'no', 't', 'Ġt', 'o', 'Ġbe']
+        ['o', 'r', 'Ġ', 'n', 'o', 't', 'Ġto', 'Ġ', 'be']
         """
         size = 1 if n is None else whole_number("n", n, 0)
         ends = self._ends(add_special_tokens, add_bos, add_eos, reverse, False)

@@ -259,6 +259,15 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     "never", "always", or "unless marked": where it begins with neither a blank nor U+2581.
     """
     steps = (*spec.normalizers, *spec.pre_tokenizers)
+    if isinstance(spec.model, SentencePieceModel):
+        step = spec.normalizers[0] if spec.normalizers else None
+        if not isinstance(step, SentencePieceNormalizer) or spec.model.algorithm == "unigram" or not _is_compact(spec):
+            return None
+        if step.charsmap or step.remove_extra_whitespaces or any(token.normalized for token in spec.added_tokens):
+            return None
+        if step.add_dummy_prefix and step.treat_whitespace_as_suffix:
+            return None
+        return "always" if step.add_dummy_prefix else "never"
     replaces = Replace(" ", MARK, is_regex=False)
     if steps in ((Prepend(MARK), replaces), (replaces, Prepend(MARK))) and not spec.pre_tokenizers:
         return None if any(token.normalized for token in spec.added_tokens) else "always"
