@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import mask_code
-from jittok.build.plan import AddedTokenStage, Plan, SplitStage
+from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
@@ -141,10 +141,12 @@ class Output:
         Which part of all text the chunks done make, with the one at hand.
     """
 
-    __slots__ = ("expected", "ids", "share", "spans", "used", "words")
+    __slots__ = ("expected", "ids", "share", "shown", "spans", "used", "words")
 
     def __init__(self, expected: int, spans: bool, words: bool) -> None:
         self.used = 0
+        #: As in :class:`EncodedTexts`.
+        self.shown: dict[int, str] = {}
         self.expected = expected
         self.share = 1.0
         self.ids = np.empty(0, np.int32)
@@ -181,10 +183,16 @@ class Output:
         return max(int(self.used / self.share * 1.05), self.used * 5 // 4)
 
     def add(
-        self, ids: NDArray[np.int32], spans: NDArray[np.int64] | None, words: NDArray[np.int32] | None
+        self,
+        ids: NDArray[np.int32],
+        spans: NDArray[np.int64] | None,
+        words: NDArray[np.int32] | None,
+        shown: dict[int, str] | None = None,
     ) -> None:
         """Append ids, and what else is wanted."""
         first, n = self.used, len(ids)
+        if shown:
+            self.shown.update((first + row, text) for row, text in shown.items())
         self.reserve(n)
         self.used += n
         self.ids[first : self.used] = ids
@@ -217,6 +225,7 @@ class Joined:
         except IndexError:
             output = Output(0, *self._wanted)
         output.used = 0
+        output.shown = {}
         return output
 
     def put(self, number: int, result: Output, ends: NDArray[np.int64], share: float) -> None:
@@ -241,6 +250,8 @@ class Joined:
                     self._outputs.append(output)
                 first = output.used
                 output.used += n
+                if result.shown:
+                    output.shown.update((first + row, text) for row, text in result.shown.items())
             place = slice(first, first + n)
             output.ids[place] = result.ids[:n]
             if output.spans is not None and result.spans is not None:
@@ -257,7 +268,7 @@ class Joined:
             whole.make_room(self._total)
             for output in self._outputs:
                 n = output.used
-                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n))
+                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
             return whole
         return self._outputs[-1]
 
@@ -302,6 +313,8 @@ class Engine:
         self._is_ranked = False
         #: Whether characters that the vocabulary lacks leave no token behind.
         self._drops = False
+        #: Id of tokens that are shown as the normalised text they stand for; -1: there is none.
+        self._shown_as_text = -1
         #: White space that pre-tokens may begin with, and tokens' spans do not.
         self._blanks = Blanks(*(read_only(np.zeros(0, dtype)) for dtype in (np.uint16, np.uint32)))
         numbers = plan.model.numbers
@@ -317,8 +330,11 @@ class Engine:
         elif isinstance(plan.model, UnigramTables):
             if numbers[UNIGRAM_MISSING]:
                 self._missing_unknown = int(numbers[UNIGRAM_UNKNOWN])
+            self._shown_as_text = int(numbers[UNIGRAM_UNKNOWN])
         elif isinstance(plan.model, PieceTables):
             n_preloaded = min(int(plan.model.reachable.sum()), PRELOADED_TOKENS)
+            if plan.is_sentencepiece:
+                self._shown_as_text = int(numbers[MERGE_UNKNOWN])
         else:
             if numbers[WORDPIECE_MISSING]:
                 self._missing_unknown = int(numbers[WORDPIECE_UNKNOWN])
@@ -422,6 +438,7 @@ class Engine:
             _frozen(indptr),
             None if output.spans is None else _frozen(output.spans[: output.used]),
             None if output.words is None else _frozen(output.words[: output.used]),
+            output.shown or None,
         )
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
@@ -556,7 +573,7 @@ class Engine:
                 parts = self._rewrite(parts, stage, indptr, aligned)
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
-        output.add(result.ids, result.spans, result.word_ids)
+        output.add(result.ids, result.spans, result.word_ids, result.shown)
 
     def _with_blanks(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64]
@@ -810,8 +827,11 @@ class Engine:
             has_ids = counts > 0
             n_words[has_ids] = word[part_end[has_ids] - 1] + 1
         span_array = None
+        shown: dict[int, str] = {}
         if spans:
             span_array = self._text_spans(parts, indptr, text, start, end, ids, part_end, length, id_starts)
+            if self._shown_as_text >= 0 and parts.codepoints is not None:
+                shown = self._shown_texts(parts, start, ids, part_end, length)
         if not has_tokens:
             all_ids, all_counts = ids, counts
         else:
@@ -819,6 +839,9 @@ class Engine:
             all_counts[text] = counts
             ends = np.cumsum(all_counts)
             is_text = np.repeat(parts.token < 0, all_counts)
+            if shown:
+                places = np.flatnonzero(is_text)
+                shown = {int(places[row]): string for row, string in shown.items()}
             all_ids = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
             all_ids[is_text] = ids
             tokens = np.flatnonzero(parts.token >= 0)
@@ -844,7 +867,36 @@ class Engine:
             _frozen(out_indptr),
             None if span_array is None else _frozen(span_array),
             None if not words else _frozen(word),
+            shown,
         )
+
+    def _shown_texts(
+        self,
+        parts: Parts,
+        start: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        part_end: NDArray[np.int64],
+        length: NDArray[np.int32],
+    ) -> dict[int, str]:
+        """Strings of the unknown tokens that begin or end inside what a codepoint became: the others follow from spans."""
+        rows = np.flatnonzero(ids == self._shown_as_text)
+        if not rows.size or parts.codepoints is None:
+            return {}
+        ends = np.cumsum(length, dtype=np.int64)
+        part = np.searchsorted(part_end, rows, side="right")
+        first_token = np.concatenate([[0], part_end])[part]
+        begin = start[part]
+        stop = begin + ends[rows] - np.where(first_token > 0, ends[first_token - 1], 0)
+        at = stop - length[rows]
+        number, source = parts.codepoints.number, parts.codepoints.start
+        before, after = number[at], number[stop]
+        is_inner = (at > begin) & (source[before - 1] == source[before])
+        is_inner |= (rows + 1 < part_end[part]) & (source[after - 1] == source[np.minimum(after, len(source) - 1)])
+        chosen = np.flatnonzero(is_inner)
+        return {
+            int(rows[i]): parts.data[int(at[i]) : int(stop[i])].tobytes().decode().replace(" ", MARK)
+            for i in chosen.tolist()
+        }
 
     def _refuse_unknown(
         self,
@@ -986,7 +1038,9 @@ class Engine:
         from jittok.kernels.spans import find_spans
 
         ids, spans = output.ids[first : output.used], output.new_spans(first)
-        find_spans(_frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, self._blanks, spans)
+        find_spans(
+            _frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, self._blanks, spans
+        )
 
     @cached_property
     def _token_lengths(self) -> NDArray[np.integer[Any]]:
@@ -1008,15 +1062,15 @@ class Engine:
         word_starts: NDArray[np.int64] | None,
     ) -> NDArray[np.int64]:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
-        from jittok.kernels.spans import find_source_spans, find_spans
+        from jittok.kernels.spans import EMPTY_BYTES, LENGTHS_BY_ID, find_source_spans, find_spans
 
-        by_token = self._is_ranked
-        lengths = self._token_lengths if by_token else length
+        options = (LENGTHS_BY_ID if self._is_ranked else 0) + (EMPTY_BYTES if self.plan.is_sentencepiece else 0)
+        lengths = self._token_lengths if self._is_ranked else length
         spans = np.empty((len(ids), 2), np.int64)
         if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])
             find_spans(
-                _frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), self._blanks, spans
+                _frozen(parts.data), start, origins, part_end, ids, lengths, options, self._blanks, spans
             )
             return spans
         # Rewritten text: byte ranges, then the codepoints there, then where these come from.
@@ -1025,7 +1079,7 @@ class Engine:
         sources = Sources(*map(_frozen, sources))
         data = _frozen(parts.data)
         find_source_spans(
-            data, start, part_end, ids, lengths, int(by_token), _frozen(places), self._blanks, sources, spans
+            data, start, part_end, ids, lengths, options, _frozen(places), self._blanks, sources, spans
         )
         return spans
 

@@ -13,6 +13,10 @@ from jittok.tables import CHARACTER_KIND, CHARACTER_SPACE
 
 #: Bytes that are looked at together: whether all of them are ASCII.
 BLOCK = 512
+#: Options of ``find_spans``: lengths are given for each id, not for each token.
+LENGTHS_BY_ID = 1
+#: A token that ends inside a character is empty, and stands where that begins, as sentencepiece has it.
+EMPTY_BYTES = 2
 #: The lowest bit of each of eight bytes.
 LOW_BITS = np.uint64(0x0101010101010101)
 
@@ -33,13 +37,13 @@ def find_spans(
     part_end: Any,
     ids: Any,
     lengths: Any,
-    by_token: int,
+    options: int,
     blanks: Any,
     spans: Any,
 ) -> int:
     """Codepoint positions of tokens, from the bytes each stands for.
 
-    A token that begins or ends inside a character takes in the whole character.
+    A token that begins or ends inside a character takes in the whole character; but see EMPTY_BYTES.
 
     Parameters
     ----------
@@ -54,7 +58,9 @@ def find_spans(
     ids : int32[n]
         Token ids.
     lengths : uint16 or int32
-        Bytes of a token: by id if `by_token`, else by its place in `ids`.
+        Bytes of a token, by its place in `ids`; or by id, see `options`.
+    options : int
+        LENGTHS_BY_ID, EMPTY_BYTES, or both added up.
     blanks : Blanks
         Characters at the beginning of a token's bytes that it does not stand for.
     spans : int64[n, 2]
@@ -65,6 +71,8 @@ def find_spans(
     int
         Number of tokens. Linear in bytes and tokens.
     """
+    by_token = options & LENGTHS_BY_ID
+    bytes_are_empty = options & EMPTY_BYTES
     may_skip = blanks.code_of.size > 0
     token = np.int64(0)
     origin = np.int64(-1)
@@ -135,6 +143,8 @@ def find_spans(
             at = stop
             spans[at_token, np.uint64(0)] = first
             spans[at_token, np.uint64(1)] = position
+            if bytes_are_empty and stop < data.size and data[np.uint64(stop)] & 0xC0 == 0x80:
+                spans[at_token, np.uint64(1)] = first
             token += 1
     return token
 
@@ -223,7 +233,7 @@ def find_source_spans(
     part_end: Any,
     ids: Any,
     lengths: Any,
-    by_token: int,
+    options: int,
     word_starts: Any,
     blanks: Any,
     sources: Any,
@@ -233,7 +243,7 @@ def find_source_spans(
 
     Parameters
     ----------
-    data, starts, part_end, ids, lengths, by_token, blanks
+    data, starts, part_end, ids, lengths, options, blanks
         As there.
     word_starts : int64[n]
         Byte where each token's pre-token begins; [0] where no pre-token is without tokens.
@@ -247,6 +257,8 @@ def find_source_spans(
     int
         Number of tokens. Linear.
     """
+    by_token = options & LENGTHS_BY_ID
+    bytes_are_empty = options & EMPTY_BYTES
     may_skip = blanks.code_of.size > 0
     number = sources.number
     token = np.int64(0)
@@ -266,6 +278,9 @@ def find_source_spans(
             at = stop
             last = max(number[np.uint64(at)] - 1, first)
             spans[at_token, np.uint64(0)] = sources.start[np.uint64(first)]
-            spans[at_token, np.uint64(1)] = sources.end[np.uint64(last)]
+            if bytes_are_empty and stop < data.size and data[np.uint64(stop)] & 0xC0 == 0x80:
+                spans[at_token, np.uint64(1)] = sources.start[np.uint64(first)]
+            else:
+                spans[at_token, np.uint64(1)] = sources.end[np.uint64(last)]
             token += 1
     return token
