@@ -150,6 +150,80 @@ def find_spans(
 
 
 @kernel
+def follow_spans(spans: Any, part_end: Any, indptr: Any, source_start: Any, source_end: Any) -> int:
+    """Make spans in rewritten texts those in the texts as given.
+
+    Parameters
+    ----------
+    spans : int64[n, 2]
+        In codepoints of each rewritten text; overwritten.
+    part_end : int64[p]
+        Number of tokens up to the end of each text.
+    indptr : int64[p + 1]
+        Codepoints of the texts.
+    source_start, source_end : int32[n_codepoints]
+        Where each comes from, in codepoints of its text as it was.
+
+    Returns
+    -------
+    int
+        Number of tokens. Linear in tokens.
+    """
+    token = np.int64(0)
+    zero = np.uint64(0)
+    one = np.uint64(1)
+    for part in range(part_end.size):
+        base = np.int64(indptr[part])
+        last = np.int64(part_end[part])
+        while token < last:
+            at = np.uint64(token)
+            first = base + spans[at, zero]
+            stop = base + spans[at, one]
+            start = np.int64(source_start[np.uint64(first)])
+            spans[at, zero] = start
+            # A token without codepoints stands before the one where it is.
+            spans[at, one] = np.int64(source_end[np.uint64(stop - 1)]) if stop > first else start
+            token += 1
+    return token
+
+
+@kernel
+def drop_prefixes(spans: Any, part_end: Any, prefixes: Any) -> int:
+    """Make spans in texts that some got one codepoint in front those in the texts as they were.
+
+    What stands for that codepoint alone gets the span of the first one after it, as tokenizers has it.
+
+    Parameters
+    ----------
+    spans : int64[n, 2]
+        In codepoints; overwritten.
+    part_end : int64[p]
+        Number of tokens up to the end of each text.
+    prefixes : int64[p]
+        1 for each text that got one in front, else 0.
+
+    Returns
+    -------
+    int
+        Number of tokens. Linear in tokens.
+    """
+    token = np.int64(0)
+    zero = np.uint64(0)
+    one = np.uint64(1)
+    for part in range(part_end.size):
+        shift = np.int64(prefixes[part])
+        last = np.int64(part_end[part])
+        if shift == 0:
+            token = last
+        while token < last:
+            at = np.uint64(token)
+            spans[at, zero] = max(spans[at, zero] - 1, np.int64(0))
+            spans[at, one] = max(spans[at, one] - 1, np.int64(1))
+            token += 1
+    return token
+
+
+@kernel
 def own_positions(data: Any, indptr: Any, number: Any, start: Any, end: Any) -> int:
     """Number the codepoints of documents, and say where each stands in its document.
 
