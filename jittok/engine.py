@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ from jittok.tables import (
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from jittok.kernels.charsmap import NormalizedText
     from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
@@ -542,7 +543,7 @@ class Engine:
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
             if cleaned is not None:
-                text, start, end, _ = cleaned
+                text, start, end = _frozen(cleaned.data), _frozen(cleaned.starts), _frozen(cleaned.ends)
                 n_bytes = int((end - start).sum())
                 output.reserve(n_bytes + EXTRA_ROOM)
                 output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
@@ -592,17 +593,19 @@ class Engine:
 
         Returns whether they are: so it is with SentencePiece's models and texts without added tokens.
         """
-        from jittok.kernels.spans import EMPTY_BYTES, drop_prefixes, find_spans, follow_spans
+        from jittok.kernels.spans import EMPTY_BYTES, drop_prefixes, find_spans, follow_runs
         from jittok.kernels.word_cache import EXTRA_ROOM
 
         if not self.plan.whole:
             return False
-        sources = None
-        if self._is_cleaned:
-            cleaned = self._cleaned(data, indptr, enabled, alignment=True)
+        sources: NormalizedText | None = None
+        normalizer = self.plan.normalizer
+        if self._is_cleaned and normalizer is not None and normalizer.gives_runs:
+            cleaned = self._cleaned(data, indptr, enabled, runs=True)
             if cleaned is None:
                 return False
-            text, start, end, sources = cleaned
+            sources = cast("NormalizedText", cleaned)
+            text, start, end = _frozen(sources.data), _frozen(sources.starts), _frozen(sources.ends)
         elif self._blank_prefix is not None:
             # U+2581 in a text has not as many bytes as a blank.
             if MARK.encode() in data[int(indptr[0]) : int(indptr[-1])].tobytes():
@@ -628,7 +631,7 @@ class Engine:
         if sources is not None:
             shown = self._shown_whole(text, start, ids, part_end, length, spans, sources)
             output.shown.update((first + row, string) for row, string in shown.items())
-            follow_spans(spans, part_end, sources.codepoint_indptr, sources.source_start, sources.source_end)
+            follow_runs(spans, part_end, sources.run_indptr, sources.run_at, sources.run_source)
         elif self._blank_prefix != "never":
             drop_prefixes(spans, part_end, _frozen(end - start - np.diff(indptr)))
         ends += first
@@ -687,17 +690,21 @@ class Engine:
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
         enabled: NDArray[np.bool_] | None,
-        alignment: bool = False,
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], Rewritten] | None:
-        """Documents that hold no added token, normalised: text, where each begins and ends, and all; None if one does."""
+        runs: bool = False,
+    ) -> Rewritten | NormalizedText | None:
+        """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
         if self._holds(self.plan.raw_tokens, data, start, end, enabled):
             return None
-        done = self.plan.normalizer.apply(data, start, end, alignment=alignment)
+        done: Rewritten | NormalizedText
+        if self.plan.normalizer.gives_runs:
+            done = self.plan.normalizer.apply_in_runs(data, start, end, runs)
+        else:
+            done = self.plan.normalizer.apply(data, start, end, alignment=False)
         if self._holds(self.plan.normalized_tokens, done.data, done.starts, done.ends, enabled):
             return None
-        return _frozen(done.data), _frozen(done.starts), _frozen(done.ends), done
+        return done
 
     def _find_added(
         self,
@@ -964,16 +971,21 @@ class Engine:
         part_end: NDArray[np.int64],
         length: NDArray[np.int32],
         spans: NDArray[np.int64],
-        done: Rewritten,
+        done: NormalizedText,
     ) -> dict[int, str]:
-        """As :meth:`_shown_texts`, of whole texts and `spans` in them as rewritten."""
+        """As :meth:`_shown_texts`, of whole texts and `spans` in them as normalised."""
         rows = np.flatnonzero(ids == self._shown_as_text)
         if not rows.size:
             return {}
+        from jittok.kernels.charsmap import write_sources
+
+        n = int(done.indptr[-1])
+        source_start, source_end = np.empty(n, np.int32), np.empty(n, np.int32)
+        write_sources(done, source_start, source_end)
         part = np.searchsorted(part_end, rows, side="right")
-        begin = done.codepoint_indptr[part]
+        begin = done.indptr[part]
         first, after = (begin + spans[rows, side] for side in (0, 1))
-        rows = rows[_is_inner(done.source_start, begin, first, after, rows + 1 < part_end[part])]
+        rows = rows[_is_inner(source_start, begin, first, after, rows + 1 < part_end[part])]
         return _strings(text, rows, *_byte_ranges(rows, start, part_end, length)) if rows.size else {}
 
     def _refuse_unknown(
@@ -1370,7 +1382,7 @@ def _is_inner(
     goes_on
         Whether the text goes on after it.
     """
-    is_inner = (first > begin) & (source[first - 1] == source[np.minimum(first, len(source) - 1)])
+    is_inner: NDArray[np.bool_] = (first > begin) & (source[first - 1] == source[np.minimum(first, len(source) - 1)])
     is_inner |= goes_on & (source[after - 1] == source[np.minimum(after, len(source) - 1)])
     return is_inner
 

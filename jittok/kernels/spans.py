@@ -17,6 +17,8 @@ BLOCK = 512
 LENGTHS_BY_ID = 1
 #: A token that ends inside a character is empty, and stands where that begins, as sentencepiece has it.
 EMPTY_BYTES = 2
+#: After every codepoint.
+NO_RUN = np.int64(1 << 40)
 #: The lowest bit of each of eight bytes.
 LOW_BITS = np.uint64(0x0101010101010101)
 
@@ -150,39 +152,43 @@ def find_spans(
 
 
 @kernel
-def follow_spans(spans: Any, part_end: Any, indptr: Any, source_start: Any, source_end: Any) -> int:
-    """Make spans in rewritten texts those in the texts as given.
+def follow_runs(spans: Any, part_end: Any, run_indptr: Any, run_at: Any, run_source: Any) -> int:
+    """Make spans in normalized texts those in the texts as given.
 
     Parameters
     ----------
     spans : int64[n, 2]
-        In codepoints of each rewritten text; overwritten.
+        In codepoints of each normalized text, never falling from one to the next; overwritten.
     part_end : int64[p]
         Number of tokens up to the end of each text.
-    indptr : int64[p + 1]
-        Codepoints of the texts.
-    source_start, source_end : int32[n_codepoints]
-        Where each comes from, in codepoints of its text as it was.
+    run_indptr, run_at, run_source
+        See :class:`jittok.kernels.charsmap.NormalizedText`.
 
     Returns
     -------
     int
-        Number of tokens. Linear in tokens.
+        Number of tokens. Linear in tokens and runs.
     """
     token = np.int64(0)
     zero = np.uint64(0)
     one = np.uint64(1)
     for part in range(part_end.size):
-        base = np.int64(indptr[part])
         last = np.int64(part_end[part])
+        if token == last:
+            continue
+        run = np.int64(run_indptr[part])
+        until = np.int64(run_indptr[part + 1])
+        shift = np.int64(0)
+        following = np.int64(0)  # where the next run begins, the first one at 0
         while token < last:
             at = np.uint64(token)
-            first = base + spans[at, zero]
-            stop = base + spans[at, one]
-            start = np.int64(source_start[np.uint64(first)])
-            spans[at, zero] = start
-            # A token without codepoints stands before the one where it is.
-            spans[at, one] = np.int64(source_end[np.uint64(stop - 1)]) if stop > first else start
+            for side in (zero, one):
+                position = spans[at, side]
+                while position >= following:
+                    shift = np.int64(run_source[np.uint64(run)]) - following
+                    run += 1
+                    following = np.int64(run_at[np.uint64(run)]) if run < until else NO_RUN
+                spans[at, side] = position + shift
             token += 1
     return token
 

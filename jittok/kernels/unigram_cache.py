@@ -77,7 +77,7 @@ class UnigramCache(NamedTuple):
 
     slots: NDArray[np.int32]  # [SLOT * 2**k + SLOT]
     scores: NDArray[np.float32]  # [n_ids] score of each piece
-    lengths: NDArray[np.uint16]  # [n_ids] bytes of text of each; [0] until lengths are wanted
+    lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of text of each; [0] until lengths are wanted
     bounds: NDArray[np.float64]  # [2] see BOUND_*
     counters: NDArray[np.int64]  # [2]
     masks: NDArray[np.uint64]  # [32 * 4] by number of bytes: masks of the four words of a key
