@@ -92,7 +92,7 @@ class WordScratch(NamedTuple):
     codes: NDArray[np.int32]  # [capacity + 1] unigram models only, as the two others; see kernels.unigram
     best: NDArray[np.float64]  # [capacity + 1]
     back: NDArray[np.int64]  # [capacity + 1]
-    token_lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of text of each token, 0 for the unknown one; [0] where not known
+    token_lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of each token, 0 for the unknown one; [0]: not known
 
 
 def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
