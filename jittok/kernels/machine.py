@@ -29,7 +29,7 @@ def copy_block(target: Any, to: int, source: Any, at: int) -> np.uint64:
 
 
 @machine_operation
-def run_mask_code(address: int, entries: Any, masks: Any, words: int) -> None:
+def run_mask_code(address: int, entries: Any, masks: Any, words: int, only_ascii: int) -> None:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
     raise AssertionError("machine code where there is no JIT")
 

@@ -47,20 +47,22 @@ def copy_block(typing_context: Any, target: Any, to: Any, source: Any, at: Any) 
 
 
 @intrinsic
-def run_mask_code(typing_context: Any, address: Any, entries: Any, masks: Any, words: Any) -> Any:
+def run_mask_code(
+    typing_context: Any, address: Any, entries: Any, masks: Any, words: Any, only_ascii: Any
+) -> Any:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [_I64] * 3)
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 4)
         function = builder.inttoptr(arguments[0], kind.as_pointer())
         addresses = [
             builder.ptrtoint(context.make_array(signature.args[i])(context, builder, arguments[i]).data, _I64)
             for i in (1, 2)
         ]
-        builder.call(function, [*addresses, arguments[3]])
+        builder.call(function, [*addresses, arguments[3], arguments[4]])
         return context.get_dummy_value()
 
-    return types.void(types.int64, entries, masks, types.int64), code
+    return types.void(types.int64, entries, masks, types.int64, types.int64), code
 
 
 @intrinsic

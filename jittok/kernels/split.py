@@ -390,9 +390,9 @@ def split_chunk(split: Any, chunk: Any) -> int:
         find_classes(split, chunk)
         run_program(split, chunk, last_word)
     elif state[ASCII]:
-        run_mask_code(chunk.code[0], chunk.text, masks, last_word)
+        run_mask_code(chunk.code[0], chunk.text, masks, last_word, 1)
     else:
-        run_mask_code(chunk.code[0], chunk.entries, masks, last_word)
+        run_mask_code(chunk.code[0], chunk.entries, masks, last_word, 0)
     # Texts begin and end where they do, whatever the program of a damaged file says: all else relies on it.
     masks[decided + 1] |= np.uint64(1)
     masks[undecided + 1] &= ~np.uint64(1)
