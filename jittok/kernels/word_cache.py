@@ -88,7 +88,7 @@ class WordScratch(NamedTuple):
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
     new_ids: NDArray[np.int32]  # [CHUNK_PLACES]
-    key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
+    key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: masks of key low and high, what they are or-ed with
     codes: NDArray[np.int32]  # [capacity + 1] unigram models only, as the two others; see kernels.unigram
     best: NDArray[np.float64]  # [capacity + 1]
     back: NDArray[np.int64]  # [capacity + 1]
@@ -126,7 +126,8 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         new_length=np.zeros(CHUNK + 80, np.int32),
         new_ids=np.zeros(CHUNK_PLACES, np.int32),
         key_masks=np.array(
-            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, 1 if n == 0 else 0, n << 56] for n in range(16)], np.uint64
+            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, 0 if n else 1, n << 56] for n in range(16)],
+            np.uint64,
         ).ravel(),
         codes=np.zeros(places, np.int32),
         best=np.zeros(places, np.float64),
@@ -162,7 +163,7 @@ def key_slot(low: np.uint64, high: np.uint64, mask: np.uint64) -> np.uint64:
 
 @inlined
 def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
-    """Key, and slot number, of pre-tokens [begin, end) of the chunk; a pre-token too long has an all-zero key."""
+    """Key, and slot number, of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
     text = chunk.text
     word = chunk.word
     mask = np.uint64((slots.size >> 2) - 2)
