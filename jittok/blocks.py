@@ -21,6 +21,8 @@ from jittok.errors import FormatError, MissingDependencyError, MissingFileError
 
 Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
 
+#: What the names of files end with that can be decompressed.
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 #: Bytes read at a time.
 BLOCK_SIZE = 8 << 20
 

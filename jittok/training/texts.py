@@ -21,20 +21,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.blocks import read_blocks
+from jittok.blocks import COMPRESSED, read_blocks
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingDependencyError, MissingFileError, TextError
 from jittok.text import Texts, find_invalid, texts_from
 
 ErrorPolicy = Literal["replace", "skip", "strict"]
 
 #: Bytes of text in a batch, about, where texts come one by one.
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = 1 << 20
 #: Texts taken at once from an iterable.
 _AT_ONCE = 64
 #: What the report calls long.
 LONG_TEXT = 1 << 20
 _LINE_SEPARATOR = "\u2028".encode()
-_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 
 class TextBatch(NamedTuple):
@@ -342,7 +341,7 @@ class _Reader:
 
     def _file(self, path: Path) -> Iterator[TextBatch]:
         name = str(path)
-        for suffix in _SUFFIXES:
+        for suffix in COMPRESSED:
             name = name.removesuffix(suffix)
         if not path.exists():
             raise MissingFileError(
@@ -358,7 +357,7 @@ class _Reader:
 
     def _lines(self, path: Path) -> Iterator[TextBatch]:
         first_line = 1
-        for block in read_blocks(str(path), "newline", keep_separators=self._keep_line_ends, decompress=True):
+        for block in read_blocks(str(path), "newline", BATCH_BYTES, keep_separators=self._keep_line_ends, decompress=True):
             texts = Texts(block.data, block.indptr, has_slack=False, is_checked=False)
             try:
                 yield from self._whole(texts, "line", first_line)
