@@ -310,8 +310,11 @@ def _merged_pair(one: Words, other: Words) -> Words:
     n = len(one.counts) + len(other.counts)
     n_bytes = sum(int(words.indptr[-1] - words.indptr[0]) for words in (one, other))
     out = Words(np.empty(n_bytes, np.uint8), np.empty(n + 1, np.int64), np.empty(n, np.int64))
-    arguments = [read_only(array) for words in (one, other) for array in words]
-    return _shortened(out, int(merge_words(*arguments, *out)))
+    first, second = (Words(*map(read_only, words)) for words in (one, other))
+    size = merge_words(
+        first.data, first.indptr, first.counts, second.data, second.indptr, second.counts, out.data, out.indptr, out.counts
+    )
+    return _shortened(out, int(size))
 
 
 def merged_by_parts(runs: Sequence[Words], memory_limit: int, folder: Path) -> Words:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, get_args
 
 from jittok import spec
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError
-from jittok.spec import ByteLevel, Normalizer, PreTokenizer, Split, UnicodeForm
+from jittok.spec import ByteLevel, MapBytes, Normalizer, PreTokenizer, Split, UnicodeForm
 
 _NORMALIZERS: tuple[type, ...] = get_args(Normalizer)
 _PRE_TOKENIZERS: tuple[type, ...] = get_args(PreTokenizer)
@@ -32,8 +32,8 @@ class Steps(NamedTuple):
 
     @property
     def byte_level(self) -> bool:
-        """Whether a model sees bytes instead of characters."""
-        return any(isinstance(step, ByteLevel) for step in self.pre_tokenizers)
+        """Whether a model sees bytes instead of characters, as where the last pre-tokenizer is ByteLevel."""
+        return bool(self.pre_tokenizers) and isinstance(self.pre_tokenizers[-1], ByteLevel)
 
     def settings(self) -> dict[str, Any]:
         """The steps as JSON values, for :attr:`WordCounts.settings`."""
@@ -123,6 +123,8 @@ def _chain(given: object, role: str) -> list[Any]:
 def _named(name: str, role: str, kinds: tuple[type, ...]) -> list[Any]:
     if role == "normalizer" and name in _FORMS:
         return [UnicodeForm(name)]  # type: ignore[arg-type]
+    if role == "normalizer" and name == "ByteLevel":
+        return [MapBytes()]
     kind = getattr(spec, name, None)
     if isinstance(kind, type) and kind in kinds:
         try:
