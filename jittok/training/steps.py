@@ -62,7 +62,7 @@ def steps_from_settings(settings: Mapping[str, Any]) -> Steps:
     from jittok.formats.jittok_file import restored
 
     try:
-        steps = Steps(*(restored(settings.get(name, [])) for name in ("normalizers", "pre_tokenizers")))
+        steps = Steps(*(tuple(restored(settings.get(name, []))) for name in ("normalizers", "pre_tokenizers")))
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"the settings of word counts cannot be read ({error}); count the words anew") from None
     if not all(isinstance(step, _NORMALIZERS) for step in steps.normalizers):
