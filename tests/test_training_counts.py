@@ -201,7 +201,7 @@ def test_counts_are_64_bit():
 # ------------------------------------------------------------------------------------------------ determinism
 
 
-def corpus_of_many_words(n=30_000):
+def corpus_of_many_words(n=15_000):
     rng = random.Random(5)
     return [f"{rng.randrange(1 << 30):x} the {rng.randrange(5000)}-é{'long' * rng.randrange(9)}\n" for _ in range(n)]
 

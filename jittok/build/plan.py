@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -311,6 +311,7 @@ class WordSplit:
     skips_blanks: bool
 
 
+@lru_cache(maxsize=8)
 def build_word_split(normalizers: tuple[Normalizer, ...], pre_tokenizers: tuple[PreTokenizer, ...]) -> WordSplit:
     """Build the tables that make words of text, without a model. A last ByteLevel does not map them to its alphabet.
 

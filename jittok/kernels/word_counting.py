@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import load64
+from jittok.kernels.machine import copy_block, load64
 from jittok.kernels.split import (
     CHUNK,
     POSITION,
@@ -385,6 +385,17 @@ def compare_words(data: Any, first: int, n: int, other: Any, other_first: int, o
     return n - other_n
 
 
+@inlined
+def copy_word(target: Any, to: int, source: Any, at: int, n: int) -> int:
+    """Copy `n` bytes; up to 64 bytes from `to` on may be touched."""
+    if n <= 64 and at + 64 <= source.size and to + 64 <= target.size:
+        copy_block(target, to, source, at)
+    else:
+        for i in range(n):
+            target[np.uint64(to + i)] = source[np.uint64(at + i)]
+    return 0
+
+
 @kernel
 def sort_words(data: Any, start: Any, size: Any, counts: Any, prefix: Any, order: Any, spare: Any, out: Any, indptr: Any,
                out_counts: Any) -> int:  # fmt: skip
@@ -464,8 +475,7 @@ def sort_words(data: Any, start: Any, size: Any, counts: Any, prefix: Any, order
                 out_counts[written - 1] += counts[word]
                 continue
         first = start[word]
-        for j in range(size[word]):
-            out[np.uint64(used + j)] = data[np.uint64(first + j)]
+        copy_word(out, used, data, first, size[word])
         used += size[word]
         out_counts[written] = counts[word]
         written += 1
@@ -516,8 +526,7 @@ def merge_words(data: Any, indptr: Any, counts: Any, other: Any, other_indptr: A
         if order <= 0:
             first = indptr[i]
             length = indptr[i + 1] - first
-            for k in range(length):
-                out[np.uint64(used + k)] = data[np.uint64(first + k)]
+            copy_word(out, used, data, first, length)
             count = counts[i]
             i += 1
             if order == 0:
@@ -526,8 +535,7 @@ def merge_words(data: Any, indptr: Any, counts: Any, other: Any, other_indptr: A
         else:
             first = other_indptr[j]
             length = other_indptr[j + 1] - first
-            for k in range(length):
-                out[np.uint64(used + k)] = other[np.uint64(first + k)]
+            copy_word(out, used, other, first, length)
             count = other_counts[j]
             j += 1
         used += length

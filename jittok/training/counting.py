@@ -167,7 +167,7 @@ class Counting:
         with self._lock:
             path = self._folder / f"run-{self._n_runs}"
             self._n_runs += 1
-        write_arrays(path, _RUN, 1, {}, words._asdict())
+        write_arrays(path, _RUN, 1, {}, words._asdict(), durable=False)
         return path
 
 
