@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import mask_code
-from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage
+from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
@@ -285,6 +285,74 @@ class Joined:
         return self._outputs[-1]
 
 
+def segments_of(
+    split: WordSplit, data: NDArray[np.uint8], indptr: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """What the last cut is given of documents: text, and where each segment begins and ends there.
+
+    Parameters
+    ----------
+    split
+        The steps.
+    data : uint8[m]
+        Valid UTF-8.
+    indptr : int64[n + 1]
+        Document i is ``data[indptr[i]:indptr[i + 1]]``.
+
+    Returns
+    -------
+    data, start, end
+        Read-only.
+    """
+    start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
+    normalizer = split.normalizer
+    if normalizer is not None and normalizer.always:
+        done = normalizer.apply(data, start, end, alignment=False)
+        data, start, end = done.data, _frozen(done.starts), _frozen(done.ends)
+        normalizer = None
+    if normalizer is None and not split.stages:
+        return _prefixed(data, start, end) if split.prefixed else (_frozen(data), start, end)
+    aligned = _asks_for_start(split.stages)
+    if normalizer is None:  # what was rewritten already begins where documents do
+        indptr = np.append(start, end[-1:])
+    elif len(start):
+        data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
+    start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
+    parts = Parts(data, np.arange(len(start)), start, end, np.full(len(start), -1, np.int32), None)
+    if normalizer is not None:
+        parts = _rewrite(parts, normalizer, indptr, aligned)
+    for stage in split.stages:
+        if isinstance(stage, SplitStage):
+            parts = _cut(parts, stage)
+        else:
+            parts = _rewrite(parts, stage, indptr, aligned)
+    start, end = _frozen(parts.start), _frozen(parts.end)
+    return _prefixed(parts.data, start, end) if split.prefixed else (_frozen(parts.data), start, end)
+
+
+def _prefixed(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], unless_marked: bool = True
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Segments with a blank in front of each that is not empty, `unless_marked` by one or by U+2581."""
+    from jittok.kernels.pieces import insert_blanks
+
+    new = np.empty(int((end - start).sum()) + len(start) + PADDING, np.uint8)
+    new_start, new_end = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    n = insert_blanks(_frozen(data), start, end, int(unless_marked), new, new_start, new_end)
+    new[n:] = 0
+    return _frozen(new), _frozen(new_start), _frozen(new_end)
+
+
+def _asks_for_start(stages: Iterable[SplitStage | Rewriter]) -> bool:
+    """Whether a step asks if what it is given begins where the text began, which only alignment can tell."""
+    return any(
+        isinstance(step, Metaspace) and step.prepend_scheme == "first"
+        for stage in stages
+        if not isinstance(stage, SplitStage)
+        for step in stage.steps
+    )
+
+
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
@@ -366,12 +434,7 @@ class Engine:
         if isinstance(plan.model, PieceTables) and plan.model.numbers[PIECE_MARK]:
             self._blank_prefix = plan.blank_prefix
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
-        self._needs_sources = any(
-            isinstance(step, Metaspace) and step.prepend_scheme == "first"
-            for stage in plan.stages
-            if not isinstance(stage, SplitStage)
-            for step in stage.steps
-        )
+        self._needs_sources = _asks_for_start(plan.stages)
 
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
@@ -457,7 +520,7 @@ class Engine:
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
-        n = max(min(_threads(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
+        n = max(min(thread_count(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
         self._text_size = max(self._text_size, source.size // n)
         return n
 
@@ -592,13 +655,13 @@ class Engine:
         )
         parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
         if plan.normalizer is not None:
-            parts = self._rewrite(parts, plan.normalizer, indptr, aligned)
+            parts = _rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
         for stage in plan.stages:
             if isinstance(stage, SplitStage):
                 parts = _cut(parts, stage)
             else:
-                parts = self._rewrite(parts, stage, indptr, aligned)
+                parts = _rewrite(parts, stage, indptr, aligned)
         return parts
 
     def words(
@@ -720,14 +783,7 @@ class Engine:
         starts, ends = _frozen(indptr[:-1]), _frozen(indptr[1:])
         if self._blank_prefix == "never" or not len(starts):
             return data, starts, ends
-        from jittok.kernels.pieces import insert_blanks
-
-        new = np.empty(int(indptr[-1] - indptr[0]) + len(starts) + PADDING, np.uint8)
-        new_starts, new_ends = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
-        unless = int(self._blank_prefix == "unless marked")
-        n = insert_blanks(_frozen(data), starts, ends, unless, new, new_starts, new_ends)
-        new[n:] = 0
-        return new, _frozen(new_starts), _frozen(new_ends)
+        return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
@@ -815,73 +871,6 @@ class Engine:
                     f"text {document} holds the special token {content!r}; pass special='parse' to make it one "
                     "token, special='text' to treat it as ordinary text, or a set of the special tokens to allow"
                 )
-
-    def _rewrite(self, parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans: bool) -> Parts:
-        """Rewrite the text parts that a rewriter may change; the others stay where they are."""
-        text = np.flatnonzero(parts.token < 0)
-        changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
-        if not changed.size:
-            return parts
-        if parts.codepoints is None:
-            at_start = parts.start[changed] == indptr[parts.document[changed]]
-        else:
-            at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
-        # Where alignment leads through an earlier rewriting, "as it was" is not enough.
-        done = rewriter.apply(
-            parts.data,
-            parts.start[changed],
-            parts.end[changed],
-            alignment=spans,
-            at_start=at_start,
-            may_stay=parts.codepoints is None,
-        )
-        if done.stays:
-            return parts._replace(data=_overwritten(parts, parts.start[changed], done))
-        # Of what stays as it is, bytes [base, used) are kept, before those that are new.
-        others = parts.start < parts.end
-        others[changed] = False
-        base, used = 0, 0
-        if others.any():
-            base, used = int(parts.start.min()), int(parts.end.max())
-        new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
-        start, end = parts.start - base, parts.end - base
-        if not used:
-            start[:] = end[:] = 0
-        start[changed] = done.starts + (used - base)
-        end[changed] = done.ends + (used - base)
-        sources = None
-        if spans:
-            from jittok.kernels.spans import follow_sources, own_positions
-
-            # Zero bytes after the text count as codepoints too.
-            n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
-            old, kept = None, slice(0, 0)
-            if used or parts.codepoints is not None or not at_start.all():
-                old = parts.codepoints or _own_sources(parts.data, indptr)
-                kept = slice(int(old.number[base]), int(old.number[used]))
-            n_kept = kept.stop - kept.start
-            nothing = np.empty(0, np.int64)
-            sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
-            own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
-            if old is None:
-                # Whole documents: positions in a segment are positions in its document.
-                sources.start[: len(done.source_start)] = done.source_start
-                sources.end[: len(done.source_end)] = done.source_end
-            else:
-                sources.start[:n_kept] = old.start[kept]
-                sources.end[:n_kept] = old.end[kept]
-                # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
-                follow_sources(
-                    _frozen(done.codepoint_indptr),
-                    _frozen(old.number[parts.start[changed]]),
-                    _frozen(done.source_start),
-                    _frozen(done.source_end),
-                    _frozen(old.start),
-                    _frozen(old.end),
-                    sources.start[n_kept:],
-                    sources.end[n_kept:],
-                )
-        return parts._replace(data=new, start=start, end=end, codepoints=sources)
 
     def _acquire(self, n_bytes: int) -> Worker:
         try:
@@ -1319,6 +1308,74 @@ class Engine:
         return spans
 
 
+def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans: bool) -> Parts:
+    """Rewrite the text parts that a rewriter may change; the others stay where they are."""
+    text = np.flatnonzero(parts.token < 0)
+    changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
+    if not changed.size:
+        return parts
+    if parts.codepoints is None:
+        at_start = parts.start[changed] == indptr[parts.document[changed]]
+    else:
+        at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
+    # Where alignment leads through an earlier rewriting, "as it was" is not enough.
+    done = rewriter.apply(
+        parts.data,
+        parts.start[changed],
+        parts.end[changed],
+        alignment=spans,
+        at_start=at_start,
+        may_stay=parts.codepoints is None,
+    )
+    if done.stays:
+        return parts._replace(data=_overwritten(parts, parts.start[changed], done))
+    # Of what stays as it is, bytes [base, used) are kept, before those that are new.
+    others = parts.start < parts.end
+    others[changed] = False
+    base, used = 0, 0
+    if others.any():
+        base, used = int(parts.start.min()), int(parts.end.max())
+    new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
+    start, end = parts.start - base, parts.end - base
+    if not used:
+        start[:] = end[:] = 0
+    start[changed] = done.starts + (used - base)
+    end[changed] = done.ends + (used - base)
+    sources = None
+    if spans:
+        from jittok.kernels.spans import follow_sources, own_positions
+
+        # Zero bytes after the text count as codepoints too.
+        n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
+        old, kept = None, slice(0, 0)
+        if used or parts.codepoints is not None or not at_start.all():
+            old = parts.codepoints or _own_sources(parts.data, indptr)
+            kept = slice(int(old.number[base]), int(old.number[used]))
+        n_kept = kept.stop - kept.start
+        nothing = np.empty(0, np.int64)
+        sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
+        own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
+        if old is None:
+            # Whole documents: positions in a segment are positions in its document.
+            sources.start[: len(done.source_start)] = done.source_start
+            sources.end[: len(done.source_end)] = done.source_end
+        else:
+            sources.start[:n_kept] = old.start[kept]
+            sources.end[:n_kept] = old.end[kept]
+            # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
+            follow_sources(
+                _frozen(done.codepoint_indptr),
+                _frozen(old.number[parts.start[changed]]),
+                _frozen(done.source_start),
+                _frozen(done.source_end),
+                _frozen(old.start),
+                _frozen(old.end),
+                sources.start[n_kept:],
+                sources.end[n_kept:],
+            )
+    return parts._replace(data=new, start=start, end=end, codepoints=sources)
+
+
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     """The array C-contiguous and read-only, as every kernel gets its inputs: flags are part of Numba's types."""
     array = np.ascontiguousarray(array)
@@ -1328,7 +1385,8 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _threads(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
+    """How many threads to use where a caller says `threads`: None is one for each processor, in a worker process one."""
     if threads is None:
         import multiprocessing
 

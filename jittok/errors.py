@@ -63,3 +63,7 @@ class JittokWarning(UserWarning):
 
 class CacheWarning(JittokWarning):
     """Compiled kernels cannot be kept between processes."""
+
+
+class TextWarning(JittokWarning):
+    """Texts of a corpus were left out, or characters in them replaced."""

@@ -32,7 +32,7 @@ from .spec import (
     UnigramModel,
 )
 from .streaming import DecodeStream
-from .text import Errors, Surrogates, Texts, all_valid, check_texts, decoded_bytewise, text_from, texts_from
+from .text import Errors, Surrogates, Texts, check_texts, decoded_bytewise, find_invalid, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
@@ -1088,7 +1088,7 @@ class Tokenizer:
         In SentencePiece's own models its normalizer puts U+FFFD there, to which the rules that the file may have for that
         character do not apply.
         """
-        if all_valid(source):
+        if find_invalid(source) < 0:
             return source._replace(is_checked=True), None
         bounds = source.indptr.tolist()
         texts = [
