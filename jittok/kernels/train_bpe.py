@@ -51,7 +51,9 @@ FLOOR = 11  # least count of a pair that is merged
 LONGEST = 12  # most letters of a token
 PREFIX = 13  # bytes of the prefix that is left out of a token on the right
 CELL_AT = 14  # where `count_pairs` goes on
-N_NUMBERS = 16
+APPLIED = 15  # how often the last merge was applied in the text
+SCORED = 16  # entries of the heap of jittok.kernels.train_wordpiece
+N_NUMBERS = 17
 
 #: What the kernels return.
 DONE = 0  # as many symbols as wanted
@@ -166,7 +168,7 @@ def next_letter(data: Any, at: int, is_byte_level: int) -> tuple[int, int]:
 
 @kernel
 def fill_cells(
-    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, cells: Any
+    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, least: int, cells: Any
 ) -> int:
     """Write words as cells of letters.
 
@@ -177,8 +179,10 @@ def fill_cells(
     symbols
         int32[4, letters]: the symbol of each letter in the middle of a word, as its first, as its last, and as its only one;
         -1 for letters that are left out.
+    least
+        Words of fewer letters are left out, and those of count 0.
     cells
-        int32[CELL * (m + n + 1)]: written. Words of one letter, or of count 0, are left out.
+        int32[CELL * (m + n + 1)]: written.
 
     Returns
     -------
@@ -205,7 +209,7 @@ def fill_cells(
                 cells[CELL * used + 1] = -1
                 cells[CELL * used + 2] = word
                 used += 1
-        if used - begin < 2 or counts[word] <= 0:
+        if used - begin < least or counts[word] <= 0:
             used = begin
             continue
         cells[CELL * used] = BOUNDARY
@@ -215,15 +219,17 @@ def fill_cells(
 
 
 @kernel
-def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, cells: Any) -> int:
+def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, least: int, cells: Any) -> int:
     """Write words that are symbols already as cells; one cell for each symbol.
 
     Parameters
     ----------
     symbols, indptr, counts
         int32[m], int64[n + 1], int64[n]: the symbols of each word, and how often it occurs.
+    least
+        Words of fewer symbols are left out, and those of count 0.
     cells
-        int32[CELL * (m + n + 1)]: written. Words of one symbol, or of count 0, are left out.
+        int32[CELL * (m + n + 1)]: written.
 
     Returns
     -------
@@ -235,7 +241,7 @@ def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, cells: Any) ->
     used = 1
     for word in range(indptr.size - 1):
         at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
-        if end - at < 2 or counts[word] <= 0:
+        if end - at < least or counts[word] <= 0:
             continue
         for i in range(at, end):
             cells[CELL * used] = symbols[i]
@@ -249,22 +255,24 @@ def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, cells: Any) ->
 
 
 @kernel
-def symbols_of_cells(cells: Any, used: int, symbols: Any, indptr: Any, words: Any, counts: Any) -> int:
+def symbols_of_cells(cells: Any, used: int, counts: Any, least: int, symbols: Any, indptr: Any, words: Any) -> int:
     """Read the words that cells hold by now: what :func:`fill_cells_of_symbols` takes.
 
     Parameters
     ----------
     cells, used
         Cells, and their number.
-    symbols, indptr, words
-        int32[used], int64[used + 1], int64[used]: written.
     counts
-        How often each word occurs; what `words` gets.
+        How often each word occurs.
+    least
+        Words of fewer symbols are left out.
+    symbols, indptr, words
+        int32[used], int64[used + 1], int64[used]: written. The last are the counts of the words.
 
     Returns
     -------
     int
-        Number of words that have more than one symbol.
+        Number of words.
     """
     n_words = 0
     written = 0
@@ -278,7 +286,7 @@ def symbols_of_cells(cells: Any, used: int, symbols: Any, indptr: Any, words: An
             written += 1
             at = following(cells, at)
         at += 1
-        if written - first < 2:
+        if written - first < least:
             written = first
             continue
         words[n_words] = counts[word]
@@ -675,15 +683,9 @@ def merged_token(training: Any, left: int, right: int, prefix: Any) -> int:
 
 
 @helper
-def stamp_known_pairs(training: Any, symbol: int, step: int) -> None:
-    """Write the stamps of all pairs of a token that was there before."""
-    numbers, pairs, chains, links, stamps = (
-        training.numbers,
-        training.pairs,
-        training.chains,
-        training.links,
-        training.stamps,
-    )
+def link_pairs(training: Any) -> None:
+    """Put those pairs into the chains of their symbols that are not there yet."""
+    numbers, pairs, chains, links = training.numbers, training.pairs, training.chains, training.links
     for pair in range(numbers[LINKED], numbers[PAIRS]):
         left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
         links[2 * pair] = chains[2 * left]
@@ -691,6 +693,13 @@ def stamp_known_pairs(training: Any, symbol: int, step: int) -> None:
         links[2 * pair + 1] = chains[2 * right + 1]
         chains[2 * right + 1] = pair
     numbers[LINKED] = numbers[PAIRS]
+
+
+@helper
+def stamp_known_pairs(training: Any, symbol: int, step: int) -> None:
+    """Write the stamps of all pairs of a token that was there before."""
+    pairs, chains, links, stamps = training.pairs, training.chains, training.links, training.stamps
+    link_pairs(training)
     for side in range(2):
         pair = np.int64(chains[2 * symbol + side])
         while pair >= 0:
@@ -750,6 +759,7 @@ def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
     pairs.head[pair] = MERGED
     n_entries = numbers[ENTRIES]
     visited = 0
+    applied = np.int64(0)
     while entry >= 0:
         at = np.int64(entries[np.uint64(2 * entry)])
         entry = np.int64(entries[np.uint64(2 * entry + 1)])
@@ -766,6 +776,7 @@ def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
                 at = before
                 before = preceding(cells, at)
         while True:
+            applied += weight
             second = following(cells, at)
             after = following(cells, second)
             left = np.int64(cells[np.uint64(CELL * before)])
@@ -805,7 +816,52 @@ def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
             if np.int64(cells[np.uint64(CELL * at + 1)]) != pair:
                 break
     numbers[ENTRIES] = n_entries
+    numbers[APPLIED] = applied
     return visited
+
+
+@helper
+def missing_room(training: Any, pair: int) -> int:
+    """Which arrays are too small for a merge; DONE for none."""
+    numbers, pairs, tokens = training.numbers, training.pairs, training.tokens
+    room = 2 * np.int64(pairs.entries[pair])
+    if (numbers[ENTRIES] + room) * 2 > training.entries.size:
+        return MORE_ENTRIES
+    # a pair for each symbol on each side at most, and those that become known pairs again wait once more
+    most = 2 * numbers[SYMBOLS] + 2
+    if numbers[PAIRS] + min(room, most) > pairs.left.size:
+        return MORE_PAIRS
+    if numbers[HEAP] + most > training.heap_pair.size:
+        return MORE_HEAP
+    if numbers[MERGES] * 3 >= training.merges.size:
+        return MORE_MERGES
+    left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
+    size = tokens.indptr[left + 1] - tokens.indptr[left] + tokens.indptr[right + 1] - tokens.indptr[right]
+    if numbers[BYTES] + size > tokens.data.size:
+        return MORE_BYTES
+    return DONE
+
+
+@helper
+def begin_merge(training: Any, pair: int, prefix: Any) -> int:
+    """Write a merge down, and make its token, or write the stamps of a known one; returns the token."""
+    numbers, pairs = training.numbers, training.pairs
+    n_symbols = numbers[SYMBOLS]
+    left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
+    newest = merged_token(training, left, right, prefix)
+    merge = 3 * numbers[MERGES]
+    training.merges[merge] = left
+    training.merges[merge + 1] = right
+    training.merges[merge + 2] = newest
+    numbers[MERGES] += 1
+    numbers[STEP] += 1
+    pairs.count[pair] = 0
+    if newest < n_symbols:
+        head = pairs.head[pair]
+        pairs.head[pair] = MERGED
+        stamp_known_pairs(training, newest, numbers[STEP])
+        pairs.head[pair] = head
+    return newest
 
 
 @kernel
@@ -826,44 +882,19 @@ def learn_merges(training: Any, prefix: Any, budget: int) -> int:
         DONE, PAUSED, EXHAUSTED, or which arrays must grow before the next call: MORE_PAIRS (then those by pair),
         MORE_ENTRIES, MORE_MERGES, MORE_BYTES, MORE_HEAP.
     """
-    numbers, pairs, tokens = training.numbers, training.pairs, training.tokens
+    numbers = training.numbers
     while numbers[SYMBOLS] < numbers[TARGET]:
         if budget <= 0:
             return PAUSED
         pair = first_in_queue(training)
         if pair < 0:
             return EXHAUSTED
-        left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
+        status = missing_room(training, pair)
+        if status != DONE:
+            return status
         n_symbols, n_pairs, n_entries = numbers[SYMBOLS], numbers[PAIRS], numbers[ENTRIES]
-        room = 2 * np.int64(pairs.entries[pair])
-        if (n_entries + room) * 2 > training.entries.size:
-            return MORE_ENTRIES
-        # a pair for each symbol on each side at most, and those that become known pairs again wait once more
-        room = min(room, 2 * n_symbols + 2)
-        if n_pairs + room > pairs.left.size:
-            return MORE_PAIRS
-        if numbers[HEAP] + 2 * n_symbols + 2 > training.heap_pair.size:
-            return MORE_HEAP
-        if numbers[MERGES] * 3 >= training.merges.size:
-            return MORE_MERGES
-        size = tokens.indptr[left + 1] - tokens.indptr[left] + tokens.indptr[right + 1] - tokens.indptr[right]
-        if numbers[BYTES] + size > tokens.data.size:
-            return MORE_BYTES
-        newest = merged_token(training, left, right, prefix)
-        merge = 3 * numbers[MERGES]
-        training.merges[merge] = left
-        training.merges[merge + 1] = right
-        training.merges[merge + 2] = newest
-        numbers[MERGES] += 1
-        step = numbers[STEP] + 1
-        numbers[STEP] = step
-        pairs.count[pair] = 0
-        if newest < n_symbols:
-            head = pairs.head[pair]
-            pairs.head[pair] = MERGED
-            stamp_known_pairs(training, newest, step)
-            pairs.head[pair] = head
-        budget -= merge_pair(training, pair, newest, step) + 8
+        newest = begin_merge(training, pair, prefix)
+        budget -= merge_pair(training, pair, newest, numbers[STEP]) + 8
         for new in range(n_pairs, numbers[PAIRS]):
             put_in_queue(training, new)
         if newest < n_symbols:
