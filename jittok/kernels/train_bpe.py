@@ -112,9 +112,7 @@ class Training(NamedTuple):
 
 
 @kernel
-def count_letters(
-    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, totals: Any, seen: Any
-) -> int:
+def count_letters(data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, totals: Any, seen: Any) -> int:
     """Count the letters of words.
 
     Parameters
@@ -456,9 +454,7 @@ def pop_heap(training: Any) -> None:
             or (counts[below + 1] == counts[below] and is_before(training.pairs, items[below + 1], items[below]))
         ):
             below += 1
-        if counts[below] < count or (
-            counts[below] == count and not is_before(training.pairs, items[below], pair)
-        ):
+        if counts[below] < count or (counts[below] == count and not is_before(training.pairs, items[below], pair)):
             break
         counts[at] = counts[below]
         items[at] = items[below]

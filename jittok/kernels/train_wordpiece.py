@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.train_bpe import (
+    APPLIED,
     BOUNDARY,
     CELL,
     DONE,
@@ -26,7 +27,6 @@ from jittok.kernels.train_bpe import (
     SCORED,
     STEP,
     SYMBOLS,
-    APPLIED,
     TARGET,
     begin_merge,
     is_before,
@@ -210,7 +210,6 @@ def learn_merges_by_likelihood(training: Any, scores: Any, prefix: Any, budget: 
         status = missing_room(training, pair)
         if status != DONE:
             return status
-        n_pairs = numbers[PAIRS]
         left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
         newest = begin_merge(training, pair, prefix)
         budget -= merge_pair(training, pair, newest, numbers[STEP]) + 8

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import ArgumentError
 from jittok.kernels import train_bpe as kernels
+from jittok.kernels import train_wordpiece as likelihood
 from jittok.tables import read_only
 
 #: Entries that a call of a kernel visits, about: some hundredths of a second.
@@ -73,11 +74,14 @@ class Rules(NamedTuple):
         Most letters of a token.
     prefix
         What tokens that continue a word begin with, in UTF-8: left out where a token is put behind another.
+    by_likelihood
+        Whether the next pair is that of the greatest count(ab) / (count(a) count(b)), not of the greatest count(ab).
     """
 
     min_frequency: int = 1
     max_letters: int = UNLIMITED
     prefix: bytes = b""
+    by_likelihood: bool = False
 
 
 class MergeLearner:
@@ -101,7 +105,9 @@ class MergeLearner:
         self, words: Words | Letters, tokens: Sequence[str], lengths: Sequence[int], rules: Rules, size: int
     ) -> None:
         self._prefix = np.frombuffer(rules.prefix, np.uint8)
-        cells, used = _cells(words)
+        # A word of one letter has no pairs, but counts for its letter's likelihood.
+        self._least = 1 if rules.by_likelihood else 2
+        cells, used = _cells(words, self._least)
         if used > _LARGEST // 3:
             raise ArgumentError(
                 f"the words have {used:,} letters in all, more than {_LARGEST // 3:,}; leave out rare words, or cut texts"
@@ -132,9 +138,7 @@ class MergeLearner:
             numbers=numbers,
             cells=cells,
             counts=read_only(np.ascontiguousarray(words.counts, np.int64)),
-            pairs=kernels.Pairs(
-                *(np.empty(n_pairs, np.int64 if name == "count" else np.int32) for name in kernels.Pairs._fields)
-            ),
+            pairs=_no_pairs(n_pairs),
             entries=np.empty(2 * min(2 * used + 16, _LARGEST), np.int32),
             tokens=kernels.Tokens(data, indptr, length, np.full(_power_of_two(2 * capacity), -1, np.int32)),
             stamps=np.zeros(4 * capacity, np.int32),
@@ -147,6 +151,9 @@ class MergeLearner:
             merges=np.empty(3 * (capacity - n + 64), np.int32),
         )
         kernels.fill_token_table(self._training.tokens, n)
+        self._scores: likelihood.Scores | None = None
+        if rules.by_likelihood:
+            self._scores = likelihood.Scores(np.zeros(capacity, np.int64), np.empty(0, np.float64), np.empty(0, np.int32))
         self._is_counted = False
 
     # ------------------------------------------------------------------------------------------------------- running
@@ -168,7 +175,10 @@ class MergeLearner:
         if not self._is_counted:
             self._count_pairs(after_slice)
         while True:
-            status = kernels.learn_merges(self._training, self._prefix, SLICE)
+            if self._scores is None:
+                status = kernels.learn_merges(self._training, self._prefix, SLICE)
+            else:
+                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, SLICE)
             if status in (kernels.DONE, kernels.EXHAUSTED):
                 return bool(status == kernels.DONE)
             if status == kernels.PAUSED:
@@ -188,12 +198,18 @@ class MergeLearner:
                 table = np.full(2 * len(table), -1, np.int32)
             else:
                 self._grow(status)
-        heap = 2 * max(self._number(kernels.PAIRS), len(self._training.chains)) + 64
-        self._training = self._training._replace(
-            heap_count=np.empty(heap, np.int64), heap_pair=np.empty(heap, np.int32)
-        )
-        kernels.start_queue(self._training)
+        heap = self._heap_size()
+        self._training = self._training._replace(heap_count=np.empty(heap, np.int64), heap_pair=np.empty(heap, np.int32))
+        if self._scores is None:
+            kernels.start_queue(self._training)
+        else:
+            self._scores = self._scores._replace(heap_score=np.empty(heap, np.float64), heap_pair=np.empty(heap, np.int32))
+            likelihood.start_scores(self._training, self._scores, self._used)
         self._is_counted = True
+
+    def _heap_size(self) -> int:
+        """Room in a heap for all pairs and, several times, for those of a symbol."""
+        return 4 * self._number(kernels.PAIRS) + 8 * len(self._training.chains) + 64
 
     def _grow(self, status: int) -> None:
         """Make the arrays larger that a kernel found too small."""
@@ -220,10 +236,17 @@ class MergeLearner:
             longest = 2 * int(np.diff(training.tokens.indptr[: self.size + 1]).max())
             data = _larger(training.tokens.data, used, 2 * used + longest)
             training = training._replace(tokens=training.tokens._replace(data=data))
+        elif self._scores is not None:
+            assert status == kernels.MORE_HEAP, status
+            used, size = self._number(kernels.SCORED), self._heap_size()
+            self._scores = self._scores._replace(
+                heap_score=_larger(self._scores.heap_score, used, size),
+                heap_pair=_larger(self._scores.heap_pair, used, size),
+            )
         else:
             assert status == kernels.MORE_HEAP, status
             used = self._number(kernels.HEAP)
-            size = 2 * used + len(training.chains) + 64
+            size = 2 * used + self._heap_size()
             training = training._replace(
                 heap_count=_larger(training.heap_count, used, size), heap_pair=_larger(training.heap_pair, used, size)
             )
@@ -265,15 +288,19 @@ class MergeLearner:
         """The words as they are by now: with these, and the tokens, learning can go on elsewhere."""
         symbols = np.empty(self._used, np.int32)
         indptr, counts = np.empty(self._used + 1, np.int64), np.empty(self._used, np.int64)
-        n = kernels.symbols_of_cells(self._training.cells, self._used, symbols, indptr, counts, self._training.counts)
+        n = kernels.symbols_of_cells(
+            self._training.cells, self._used, self._training.counts, self._least, symbols, indptr, counts
+        )
         return Words(symbols[: int(indptr[n])], indptr[: n + 1], counts[:n])
 
 
-def _cells(words: Words | Letters) -> tuple[NDArray[np.int32], int]:
+def _cells(words: Words | Letters, least: int) -> tuple[NDArray[np.int32], int]:
     """Words as cells, and the number of these."""
     if isinstance(words, Words):
         cells = np.empty(kernels.CELL * (len(words.symbols) + len(words.indptr)), np.int32)
-        used = kernels.fill_cells_of_symbols(read_only(words.symbols), read_only(words.indptr), read_only(words.counts), cells)
+        used = kernels.fill_cells_of_symbols(
+            read_only(words.symbols), read_only(words.indptr), read_only(words.counts), least, cells
+        )
         return cells, int(used)
     cells = np.empty(kernels.CELL * (len(words.data) + len(words.indptr)), np.int32)
     used = kernels.fill_cells(
@@ -283,9 +310,17 @@ def _cells(words: Words | Letters) -> tuple[NDArray[np.int32], int]:
         int(words.byte_level),
         int(words.last_differs),
         read_only(words.symbols),
+        least,
         cells,
     )
     return cells, int(used)
+
+
+def _no_pairs(capacity: int) -> kernels.Pairs:
+    def numbers() -> NDArray[np.int32]:
+        return np.empty(capacity, np.int32)
+
+    return kernels.Pairs(numbers(), numbers(), np.empty(capacity, np.int64), numbers(), numbers(), numbers())
 
 
 def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
