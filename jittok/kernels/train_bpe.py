@@ -85,7 +85,7 @@ class Tokens(NamedTuple):
 
     data: NDArray[np.uint8]  # [capacity] UTF-8, one after another
     indptr: NDArray[np.int64]  # [capacity + 1]
-    length: NDArray[np.int32]  # [capacity] in letters
+    length: NDArray[np.int32]  # [capacity] in letters; 0 for one that no word has had
     table: NDArray[np.int32]  # [2**k] hash table of symbols by their strings, -1 for none
 
 
@@ -664,12 +664,16 @@ def merged_token(training: Any, left: int, right: int, prefix: Any) -> int:
         tokens.data[used] = tokens.data[at]
         used += 1
     slot = token_slot(tokens, first, used - first)
+    length = tokens.length[left] + tokens.length[right]
     if tokens.table[slot] >= 0:
-        return np.int64(tokens.table[slot])
+        known = np.int64(tokens.table[slot])
+        if tokens.length[known] == 0:
+            tokens.length[known] = length
+        return known
     symbol = numbers[SYMBOLS]
     tokens.table[slot] = symbol
     tokens.indptr[symbol + 1] = used
-    tokens.length[symbol] = tokens.length[left] + tokens.length[right]
+    tokens.length[symbol] = length
     numbers[BYTES] = used
     numbers[SYMBOLS] = symbol + 1
     return symbol

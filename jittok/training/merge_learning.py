@@ -15,6 +15,11 @@ from jittok.tables import read_only
 
 #: Entries that a call of a kernel visits, about: some hundredths of a second.
 SLICE = 1 << 20
+#: Pairs that there is room for at first, and entries for each letter.
+FIRST_PAIRS = 1 << 12
+FIRST_ENTRIES = 2
+#: Bytes of a token, about.
+TOKEN_BYTES = 10
 #: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
 BUCKETS = 1 << 16
 #: No limit of a token's letters.
@@ -127,19 +132,19 @@ class MergeLearner:
         strings = [token.encode("utf-8", "surrogatepass") for token in tokens]
         text = b"".join(strings)
         numbers[kernels.BYTES] = len(text)
-        data = np.empty(len(text) + 10 * (capacity - n) + 64, np.uint8)
+        data = np.empty(len(text) + TOKEN_BYTES * (capacity - n) + 64, np.uint8)
         data[: len(text)] = np.frombuffer(text, np.uint8)
         indptr = np.zeros(capacity + 1, np.int64)
         np.cumsum(np.array([len(string) for string in strings], np.int64), out=indptr[1 : n + 1])
         length = np.empty(capacity, np.int32)
         length[:n] = lengths
-        n_pairs = 1 << 12
+        n_pairs = FIRST_PAIRS
         self._training = kernels.Training(
             numbers=numbers,
             cells=cells,
             counts=read_only(np.ascontiguousarray(words.counts, np.int64)),
             pairs=_no_pairs(n_pairs),
-            entries=np.empty(2 * min(2 * used + 16, _LARGEST), np.int32),
+            entries=np.empty(2 * min(FIRST_ENTRIES * used + 16, _LARGEST), np.int32),
             tokens=kernels.Tokens(data, indptr, length, np.full(_power_of_two(2 * capacity), -1, np.int32)),
             stamps=np.zeros(4 * capacity, np.int32),
             chains=np.full(2 * capacity, -1, np.int32),

@@ -229,25 +229,30 @@ def start_with_letters(counts: WordCounts, byte_level: bool, options: BPEOptions
     tokens: dict[str, int] = {}
     lengths: list[int] = []
 
-    def add(token: str, length: int) -> int:
+    def add(token: str) -> int:
         if token not in tokens:
             tokens[token] = len(tokens)
-            lengths.append(length)
+            lengths.append(0)
         return tokens[token]
 
     for special in options.special_tokens:
-        add(special.content, len(special.content))
+        add(special.content)  # it has as many letters as the first merge that makes it
     for character in kept:
-        add(character, 1)
+        lengths[add(character)] = 1
     prefix, suffix = options.continuing_subword_prefix, options.end_of_word_suffix
-    # In the order of ids. Bits: 1, at the beginning of a word; 2, at its end.
-    variants = [(kind, "" if kind & 1 else prefix, suffix if kind & 2 else "") for kind in (1, 0, 3, 2)]
+    # What is put around letters, in the order of ids, and in which places of words: bits 1, at the beginning; 2, at the end.
+    variants: dict[tuple[str, str], list[int]] = {}
+    for kind in (1, 0, 3, 2):
+        around = "" if kind & 1 else prefix, suffix if kind & 2 else ""
+        variants.setdefault(around, []).append(kind)
     places = [_BYTES[letter] for letter in codepoints] if byte_level else codepoints
     symbols = np.full((4, max(places, default=0) + 1), -1, np.int32)
-    for kind, before, after in variants:
-        for letter, place, kinds in zip(codepoints, places, seen, strict=True):
-            if kinds >> kind & 1 and chr(letter) in tokens:
-                symbols[kind, place] = add(before + chr(letter) + after, 1)
+    for (before, after), kinds in variants.items():
+        for letter, place, found in zip(codepoints, places, seen, strict=True):
+            for kind in kinds:
+                if found >> kind & 1 and chr(letter) in tokens:
+                    symbols[kind, place] = add(before + chr(letter) + after)
+                    lengths[symbols[kind, place]] = 1
     letters = Letters(counts.data, counts.indptr, counts.counts, byte_level, bool(suffix), symbols)
     return Start(letters, list(tokens), lengths, np.zeros((0, 3), np.int32), len(tokens))
 
