@@ -66,4 +66,8 @@ class CacheWarning(JittokWarning):
 
 
 class TrainingWarning(JittokWarning):
-    """Training made something else than was asked for: another vocabulary size, or texts were skipped or altered."""
+    """Training made another vocabulary size than was asked for."""
+
+
+class TextWarning(JittokWarning):
+    """Texts of a corpus were left out, or characters in them replaced."""
