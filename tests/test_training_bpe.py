@@ -272,7 +272,7 @@ def test_special_tokens():
         ({"texts": ["a"], "initial_alphabet": [""]}, ArgumentTypeError, "initial_alphabet"),
         ({"texts": ["a"], "end_of_word_suffix": 3}, ArgumentTypeError, "end_of_word_suffix"),
         ({"texts": ["a"], "character_coverage": 0.9}, ArgumentTypeError, "unexpected argument character_coverage="),
-        ({"counts": []}, ArgumentError, "counts is empty"),
+        ({"counts": []}, ArgumentError, "expected at least one WordCounts"),
         ({"counts": [3]}, ArgumentTypeError, "counts"),
         ({"texts": ["a"], "base": 3}, ArgumentTypeError, "base"),
         ({"texts": ["a"], "decoder": 3}, ArgumentTypeError, "decoder"),

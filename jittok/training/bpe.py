@@ -41,7 +41,6 @@ from jittok.training.vocabulary_learning import (
     plain_options,
     reading_arguments,
     report_size,
-    report_texts,
     resumed,
     start_with_letters,
     with_ids,
@@ -271,7 +270,6 @@ def train_bpe(
     )
     if resume is None:
         counted, steps = gather_counts(texts, counts, normalizer, pre_tokenizer, reading)
-        report_texts(counted)
         settings = {"rules": "tokenizers bpe", "steps": steps.settings(), "options": plain_options(chosen)}
         if known is None:
             start = start_with_letters(counted, steps.byte_level, chosen)

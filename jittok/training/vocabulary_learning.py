@@ -29,7 +29,7 @@ from jittok.spec import (
 )
 from jittok.training.progress import Checkpoint, Progress
 from jittok.training.steps import Steps, read_steps, steps_from_settings
-from jittok.training.word_counts import WordCounts, count_words
+from jittok.training.word_counts import WordCounts, count_words, merge_counts
 
 if TYPE_CHECKING:
     from jittok.training.merge_learning import Letters, MergeLearner, Words
@@ -162,16 +162,10 @@ def gather_counts(
             normalizer, pre_tokenizer
         )
     items = counts if isinstance(counts, list | tuple) else [counts]
-    loaded = []
     for item in items:
-        if isinstance(item, str | os.PathLike):
-            item = WordCounts.load(item)
-        if not isinstance(item, WordCounts):
+        if not isinstance(item, WordCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts: expected WordCounts or the paths of their files, got {type(item).__name__}")
-        loaded.append(item)
-    if not loaded:
-        raise ArgumentError("counts is empty; give at least one WordCounts")
-    merged = loaded[0].merge(*loaded[1:]) if len(loaded) > 1 else loaded[0]
+    merged = merge_counts(items, memory_limit=reading["memory_limit"])
     asked = read_steps(normalizer, pre_tokenizer)
     if not merged.settings:
         return merged, asked
@@ -473,12 +467,6 @@ def report_size(asked: int, reached: int, n_first: int, unreachable: Unreachable
     if unreachable == "error":
         raise ArgumentError(message)
     warnings.warn(message, TrainingWarning, stacklevel=4)
-
-
-def report_texts(counts: WordCounts) -> None:
-    """Warn of texts that were skipped or altered."""
-    if counts.report.skipped or counts.report.replaced:
-        warnings.warn(counts.report.summary(), TrainingWarning, stacklevel=4)
 
 
 def resumed(resume: str | os.PathLike[str], settings: Mapping[str, Any], texts: object, counts: object) -> Start:

@@ -23,7 +23,6 @@ from jittok.training.vocabulary_learning import (
     plain_options,
     reading_arguments,
     report_size,
-    report_texts,
     resumed,
     start_with_letters,
     with_ids,
@@ -138,7 +137,6 @@ def train_wordpiece(
     what = {"rules": f"wordpiece by {score}", "options": plain_options(chosen)}
     if resume is None:
         counted, steps = gather_counts(texts, counts, normalizer, pre_tokenizer, reading)
-        report_texts(counted)
         settings = {**what, "steps": steps.settings()}
         start = start_with_letters(counted, steps.byte_level, chosen)
     else:
