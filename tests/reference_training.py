@@ -26,7 +26,8 @@ def start(
     for word, count in words.items():
         for letter in word:
             totals[letter] += count
-    letters = sorted({*totals, *initial_alphabet}, key=lambda c: (c not in initial_alphabet, -totals[c] if c not in initial_alphabet else 0, c))
+    first = sorted(set(initial_alphabet))
+    letters = first + sorted(totals.keys() - first, key=lambda letter: (-totals[letter], letter))
     letters = sorted(letters[:limit_alphabet])
     tokens = list(dict.fromkeys([*special, *letters]))
     split = []

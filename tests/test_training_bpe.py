@@ -157,9 +157,7 @@ def setup(name):
         return None, pre_tokenizer, {**alphabet, "special_tokens": ["<|endoftext|>"]}
     assert name == "clip"
     pattern = tokenizers.Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+")
-    normalizer = tokenizers.normalizers.Sequence(
-        [tokenizers.normalizers.NFC(), tokenizers.normalizers.Lowercase()]
-    )
+    normalizer = tokenizers.normalizers.Sequence([tokenizers.normalizers.NFC(), tokenizers.normalizers.Lowercase()])
     pre_tokenizer = make.Sequence([make.Split(pattern, "removed", invert=True), parts])
     return normalizer, pre_tokenizer, {**alphabet, "end_of_word_suffix": "</w>"}
 

@@ -141,7 +141,7 @@ def check_unreachable(value: str) -> None:
 
 def gather_counts(
     texts: object,
-    counts: WordCounts | str | os.PathLike[str] | Sequence[WordCounts | str | os.PathLike[str]] | None,
+    counts: Any,
     normalizer: object,
     pre_tokenizer: object,
     reading: Mapping[str, Any],
