@@ -6,7 +6,7 @@ import bisect
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -93,7 +93,7 @@ class Counting:
         progress
             Is told of bytes.
         """
-        some = [batch for batch, _ in zip(batches, range(2), strict=False)]
+        some = list(islice(batches, 2))
         n_bytes = sum(int(batch.indptr[-1] - batch.indptr[0]) for batch in some)
         n_threads = self._n_threads if len(some) == 2 or n_bytes >= PARALLEL_BYTES else 1
         source = _pieces(chain(some, batches))
@@ -310,8 +310,11 @@ def _merged_pair(one: Words, other: Words) -> Words:
     n = len(one.counts) + len(other.counts)
     n_bytes = sum(int(words.indptr[-1] - words.indptr[0]) for words in (one, other))
     out = Words(np.empty(n_bytes, np.uint8), np.empty(n + 1, np.int64), np.empty(n, np.int64))
-    arguments = [read_only(array) for words in (one, other) for array in words]
-    return _shortened(out, int(merge_words(*arguments, *out)))
+    first, second = (Words(*(read_only(array) for array in words)) for words in (one, other))
+    size = merge_words(
+        first.data, first.indptr, first.counts, second.data, second.indptr, second.counts, out.data, out.indptr, out.counts
+    )
+    return _shortened(out, int(size))
 
 
 def merged_by_parts(runs: Sequence[Words], memory_limit: int, folder: Path) -> Words:

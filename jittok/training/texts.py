@@ -291,7 +291,7 @@ class _Reader:
 
     # --------------------------------------------------------------------------------------------------- arrays
 
-    def _whole(self, texts: Texts, where: str = "texts", first_number: int = 0) -> Iterator[TextBatch]:
+    def _whole(self, texts: Texts, where: str = "texts[{}]", first_number: int = 0) -> Iterator[TextBatch]:
         """Texts that are bytes already, in batches."""
         indptr = texts.indptr
         n = len(indptr) - 1
@@ -307,12 +307,12 @@ class _Reader:
                 bounds = part.indptr.tolist()
                 if self._errors == "strict":
                     text = part.data[bounds[invalid] : bounds[invalid + 1]].tobytes()
-                    raise _invalid_text(text, f"{where}[{first_number + first + invalid}]")
+                    raise _invalid_text(text, where.format(first_number + first + invalid))
                 items = [part.data[p:q].tobytes() for p, q in zip(bounds, bounds[1:], strict=False)]
                 yield self._mended(items, first_number + first)
             first = last
 
-    def _arrow(self, array: Any, where: str = "texts", first_number: int = 0) -> Iterator[TextBatch]:
+    def _arrow(self, array: Any, where: str = "texts[{}]", first_number: int = 0) -> Iterator[TextBatch]:
         if hasattr(array, "to_arrow"):
             array = array.to_arrow()
         chunks = array.chunks if hasattr(array, "chunks") else [array]
@@ -348,7 +348,7 @@ class _Reader:
         for block in read_blocks(str(path), "newline", BATCH_BYTES, keep_separators=self._keep_line_ends, decompress=True):
             texts = Texts(block.data, block.indptr, has_slack=False, is_checked=False)
             try:
-                yield from self._whole(texts, "line", first_line)
+                yield from self._whole(texts, "line {}", first_line)
             except TextError as error:
                 raise TextError(f"{path}: {error}") from None
             first_line += len(block.indptr) - 1
@@ -401,8 +401,10 @@ class _Reader:
                     raise ArgumentError(f"{path} has no column {self._column!r}; pass column=, one of {', '.join(names)}")
                 number = 0
                 for rows in file.iter_batches(batch_size=1 << 13, columns=[self._column]):
-                    yield from self._arrow(rows.column(0), f"{path}: column {self._column!r}, row ", number)
+                    yield from self._arrow(rows.column(0), "row {}", number)
                     number += rows.num_rows
+        except TextError as error:
+            raise TextError(f"{path}: {error}") from None
         except (pyarrow.ArrowException, OSError) as error:
             raise FormatError(f"{path}: cannot be read as Parquet: {error}") from None
 
