@@ -36,6 +36,7 @@ LAYERS = [
     ["jittok.formats"],
     ["jittok.interop"],
     ["jittok.tokenizer"],
+    ["jittok.training"],
     ["jittok"],
     ["jittok.cli"],
     ["jittok.__main__"],

@@ -1,0 +1,1 @@
+"""Training of new tokenizers."""
