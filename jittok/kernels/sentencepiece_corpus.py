@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import kernel
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels.charsmap import longest_match
-from jittok.kernels.machine import equal_bits, load64, multiply, trailing_zeros
+from jittok.kernels.machine import equal_bits, load64, multiply, prefetch, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at
-from jittok.kernels.word_cache import FACTOR_HIGH, FACTOR_LOW, KEY_BYTES, ONE, find_long, find_slot, hash_word
+from jittok.kernels.word_cache import FACTOR_HIGH, FACTOR_LOW, KEY_BYTES, ONE, find_long, hash_word
 from jittok.memory import zeros
 
 #: Positions in ``select_texts``'s `left_out`.
@@ -24,13 +24,15 @@ MOST_SYMBOLS = 64
 SHORT_USED, LONG_USED, KEPT_USED, NEXT_TEXT, NEXT_BYTE = 0, 1, 2, 3, 4
 #: What :func:`count_words` says.
 DONE, NO_SHORT_ROOM, NO_LONG_ROOM, NO_KEPT_ROOM = 0, 1, 2, 3
+#: Words whose slots are asked for before the first is looked at.
+BATCH = 64
 #: Bytes that may be read after kept ones.
 PADDING = 64
 OFFSET_MASK = (1 << 40) - 1
 
 
 class WordTable(NamedTuple):
-    """Words and their counts, in two open-addressing tables that are at most half full.
+    """Words and their counts, in two open-addressing tables that are at most three quarters full.
 
     A word of up to 15 bytes is its own key; longer ones are found by a hash, with their bytes kept to compare.
     """
@@ -38,6 +40,8 @@ class WordTable(NamedTuple):
     slots: NDArray[np.uint64]  # [4 * 2**k] bytes 0 to 7; bytes 8 to 14 | length << 56, 0 for a free slot; count; 0
     long_slots: NDArray[np.uint64]  # [4 * 2**k] hash | 1, 0 for a free slot; offset | length << 40; count; 0
     kept: NDArray[np.uint8]  # bytes of long words
+    keys: NDArray[np.uint64]  # [4 * BATCH] scratch: words on their way to their slots
+    key_masks: NDArray[np.uint64]  # [4 * 16] by length: mask of key low, mask of key high, length << 56, 0
     numbers: NDArray[np.int64]  # [8] words and bytes used, and where to go on
 
 
@@ -47,14 +51,16 @@ def new_word_table(short_bits: int, long_bits: int, kept: int) -> WordTable:
         slots=zeros(4 << short_bits, np.uint64),
         long_slots=zeros(4 << long_bits, np.uint64),
         kept=np.empty(kept + PADDING, np.uint8),
+        keys=np.empty(4 * BATCH, np.uint64),
+        key_masks=np.array(
+            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
+        ).ravel(),
         numbers=np.zeros(8, np.int64),
     )
 
 
 @kernel
-def select_texts(
-    data: Any, indptr: Any, strips: int, most: int, starts: Any, ends: Any, number: Any, left_out: Any
-) -> int:
+def select_texts(data: Any, indptr: Any, strips: int, most: int, starts: Any, ends: Any, number: Any, left_out: Any) -> int:
     """List the texts that are trained on.
 
     Parameters
@@ -167,6 +173,34 @@ def mark_boundaries(units: Any, first_bytes: Any, data: Any, starts: Any, ends: 
     return marked
 
 
+@inlined
+def short_hash(low: np.uint64, high: np.uint64) -> np.uint64:
+    """Where the search for a short word begins, in slots."""
+    return multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(32)
+
+
+@helper
+def count_batch(table: Any, n: int) -> int:
+    """Count the `n` words in ``keys``, for which there is room."""
+    slots = table.slots
+    keys = table.keys
+    mask = np.uint64(slots.shape[0] - 1)
+    used = np.int64(0)
+    for k in range(n):
+        key = np.uint64(4 * k)
+        low = keys[key]
+        high = keys[key + ONE]
+        at = keys[key + np.uint64(2)]
+        while (slots[at] != low or slots[at + ONE] != high) and slots[at + ONE] != 0:
+            at = (at + np.uint64(4)) & mask
+        used += slots[at + ONE] == 0
+        slots[at] = low
+        slots[at + ONE] = high
+        slots[at + np.uint64(2)] += keys[key + np.uint64(3)]
+    table.numbers[SHORT_USED] += used
+    return 0
+
+
 @kernel
 def count_words(data: Any, starts: Any, ends: Any, weights: Any, mode: int, table: Any) -> int:
     """Cut texts into words and count these.
@@ -191,12 +225,17 @@ def count_words(data: Any, starts: Any, ends: Any, weights: Any, mode: int, tabl
         `DONE`, or which room is lacking. Linear.
     """
     slots = table.slots
+    keys = table.keys
+    key_masks = table.key_masks
     long_slots = table.long_slots
     kept = table.kept
     numbers = table.numbers
-    mask = np.uint64((slots.shape[0] >> 2) - 1)
-    most_short = slots.shape[0] >> 3
-    most_long = long_slots.shape[0] >> 3
+    n_keys = np.int64(0)
+    mask = np.uint64(slots.shape[0] - 1)
+    most_short = 3 * (slots.shape[0] >> 4) - BATCH
+    if numbers[SHORT_USED] > most_short:
+        return NO_SHORT_ROOM
+    most_long = 3 * (long_slots.shape[0] >> 4)
     most_kept = kept.shape[0] - PADDING
     text = np.int64(numbers[NEXT_TEXT])
     word = np.int64(numbers[NEXT_BYTE])
@@ -232,32 +271,31 @@ def count_words(data: Any, starts: Any, ends: Any, weights: Any, mode: int, tabl
                 cuts &= cuts - np.uint64(1)
                 length = cut - word
                 if length <= KEY_BYTES:
-                    low = load64(data, word)
-                    high = load64(data, word + 8)
-                    if length <= 8:
-                        high = np.uint64(0)
-                        if length < 8:
-                            low &= (ONE << np.uint64(8 * length)) - ONE
-                    else:
-                        high &= (ONE << np.uint64(8 * (length - 8))) - ONE
-                    high |= np.uint64(length) << np.uint64(56)
-                    slot = (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(32)) & mask
-                    at = np.uint64(find_slot(slots, slot, low, high))
-                    if slots[at + ONE] == 0:
-                        if numbers[SHORT_USED] >= most_short:
-                            numbers[NEXT_TEXT] = text
-                            numbers[NEXT_BYTE] = word
+                    row = np.uint64(4 * length)
+                    low = load64(data, word) & key_masks[row]
+                    high = load64(data, word + 8) & key_masks[row + ONE] | key_masks[row + np.uint64(2)]
+                    slot = (short_hash(low, high) << np.uint64(2)) & mask
+                    prefetch(slots, np.int64(slot))
+                    key = np.uint64(4 * n_keys)
+                    keys[key] = low
+                    keys[key + ONE] = high
+                    keys[key + np.uint64(2)] = slot
+                    keys[key + np.uint64(3)] = weight
+                    n_keys += 1
+                    if n_keys == BATCH:
+                        count_batch(table, n_keys)
+                        n_keys = np.int64(0)
+                        if numbers[SHORT_USED] > most_short:
+                            numbers[NEXT_TEXT] = text + (cut == end)
+                            numbers[NEXT_BYTE] = 0 if cut == end else cut
                             return NO_SHORT_ROOM
-                        slots[at] = low
-                        slots[at + ONE] = high
-                        numbers[SHORT_USED] += 1
-                    slots[at + np.uint64(2)] += weight
                 else:
                     tag = hash_word(data, word, length) | ONE
                     at = np.uint64(find_long(data, word, length, tag, long_slots, kept))
                     if long_slots[at] == 0:
                         offset = np.int64(numbers[KEPT_USED])
                         if numbers[LONG_USED] >= most_long or offset + length > most_kept:
+                            count_batch(table, n_keys)
                             numbers[NEXT_TEXT] = text
                             numbers[NEXT_BYTE] = word
                             return NO_LONG_ROOM if numbers[LONG_USED] >= most_long else NO_KEPT_ROOM
@@ -272,9 +310,53 @@ def count_words(data: Any, starts: Any, ends: Any, weights: Any, mode: int, tabl
             block += 64
         text += 1
         word = np.int64(0)
+    count_batch(table, n_keys)
     numbers[NEXT_TEXT] = 0
     numbers[NEXT_BYTE] = 0
     return DONE
+
+
+@kernel
+def move_words(table: Any, larger: Any) -> int:
+    """Move all words to a table with more slots, which is empty and has the same bytes of long words.
+
+    Parameters
+    ----------
+    table, larger : WordTable
+
+    Returns
+    -------
+    int
+        0. Linear in the slots.
+    """
+    slots = table.slots
+    mask = np.uint64(larger.slots.shape[0] - 1)
+    for i in range(0, slots.shape[0], 4):
+        old = np.uint64(i)
+        low = slots[old]
+        high = slots[old + ONE]
+        if high == 0:
+            continue
+        at = (short_hash(low, high) << np.uint64(2)) & mask
+        while larger.slots[at + ONE] != 0:
+            at = (at + np.uint64(4)) & mask
+        larger.slots[at] = low
+        larger.slots[at + ONE] = high
+        larger.slots[at + np.uint64(2)] = slots[old + np.uint64(2)]
+    mask = np.uint64(larger.long_slots.shape[0] - 1)
+    for i in range(0, table.long_slots.shape[0], 4):
+        old = np.uint64(i)
+        tag = table.long_slots[old]
+        if tag == 0:
+            continue
+        at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
+        while larger.long_slots[at] != 0:
+            at = (at + np.uint64(4)) & mask
+        for k in range(4):
+            larger.long_slots[at + np.uint64(k)] = table.long_slots[old + np.uint64(k)]
+    for k in range(table.numbers.shape[0]):
+        larger.numbers[k] = table.numbers[k]
+    return 0
 
 
 @kernel

@@ -22,12 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import multiply
+from jittok.kernels.machine import multiply, prefetch
 from jittok.kernels.utf8 import codepoint_at
 from jittok.kernels.word_cache import FACTOR_LOW, FACTOR_MIX
 
-#: Columns of ``Cells``.
+#: A cell is four numbers; which is which.
+CELL = 4
 SYMBOL, PAIR, WEIGHT, LETTER = 0, 1, 2, 3
+#: Places ahead of the one that is merged whose cells are asked for.
+AHEAD = 12
 #: The symbol of an empty cell, and its letter.
 NOTHING = 0
 #: In the place of a pair that is none, or would make a piece that is not valid.
@@ -68,7 +71,7 @@ DONE, EXHAUSTED, PAUSED, NO_PAIR_ROOM, NO_PLACE_ROOM, NO_HEAP_ROOM, NO_EVENT_ROO
 class Trainer(NamedTuple):
     """All that training works on."""
 
-    cells: NDArray[np.int32]  # [m, 4] symbol, pair, weight of the word (negative: of `weights`), letter
+    cells: NDArray[np.int32]  # [CELL * m] symbol, pair, weight of the word (negative: of `weights`), letter
     weights: NDArray[np.int64]  # [k] the weights that do not fit: ``weights[-w]``
     kind: NDArray[np.int64]  # [symbols] what a symbol may be joined to
     key: NDArray[np.uint64]  # [symbols] its first letters, the first one in the highest bits
@@ -79,7 +82,8 @@ class Trainer(NamedTuple):
     count: NDArray[np.int64]  # [pairs]
     pair_key: NDArray[np.uint64]  # [pairs] length << KEY_SHIFT | first letters: the smaller comes first of equal counts
     where: NDArray[np.int32]  # [pairs] a cell at which the pair's letters begin
-    left: NDArray[np.int32]  # [pairs] left half
+    left: NDArray[np.int32]  # [pairs] its halves
+    right: NDArray[np.int32]  # [pairs]
     begin: NDArray[np.int64]  # [pairs] where its places begin
     n_places: NDArray[np.int32]  # [pairs]
     places: NDArray[np.int32]  # [p] cells
@@ -105,7 +109,7 @@ def lay_out_words(data: Any, indptr: Any, counts: Any, letter_of: Any, cells: An
         uint8[n_bytes], int64[n + 1], int64[n]: words, UTF-8.
     letter_of : int32[0x110000]
         The letter of each codepoint, `NOTHING` for those that no piece holds.
-    cells : int32[m, 4]
+    cells : int32[CELL * m]
         Receives them; `m` is two more than the codepoints of all words and their number.
     weights : int64[k]
         Receives counts that need more than 31 bits, from 1 on.
@@ -117,8 +121,8 @@ def lay_out_words(data: Any, indptr: Any, counts: Any, letter_of: Any, cells: An
     """
     n = np.int64(1)
     n_weights = 0
-    for column in range(4):
-        cells[0, column] = NO_PAIR if column == PAIR else 0
+    for k in range(CELL):
+        cells[k] = NO_PAIR if k == PAIR else 0
     for i in range(counts.shape[0]):
         at = np.int64(indptr[i])
         end = np.int64(indptr[i + 1])
@@ -140,10 +144,10 @@ def lay_out_words(data: Any, indptr: Any, counts: Any, letter_of: Any, cells: An
                 if n - first < 2:
                     n = first
                     continue
-            cells[n, SYMBOL] = letter
-            cells[n, PAIR] = NO_PAIR
-            cells[n, WEIGHT] = weight
-            cells[n, LETTER] = letter
+            cells[CELL * n + SYMBOL] = letter
+            cells[CELL * n + PAIR] = NO_PAIR
+            cells[CELL * n + WEIGHT] = weight
+            cells[CELL * n + LETTER] = letter
             n += 1
             if letter == NOTHING:
                 first = n
@@ -177,12 +181,7 @@ def joined_kind(a: int, b: int, rules: int, most: int) -> int:
         if first == NO_SCRIPT:
             first = second
     return (
-        length
-        | first << FIRST_SCRIPT
-        | last << LAST_SCRIPT
-        | starts << BLANK_FIRST
-        | ends << BLANK_LAST
-        | blanks << BLANKS
+        length | first << FIRST_SCRIPT | last << LAST_SCRIPT | starts << BLANK_FIRST | ends << BLANK_LAST | blanks << BLANKS
     )
 
 
@@ -212,21 +211,22 @@ def new_pair(trainer: Any, a: int, b: int, place: int) -> int:
     trainer.pair_key[pair] = np.uint64(kind & LENGTH_MASK) << np.uint64(KEY_SHIFT) | joined_key(trainer, a, b)
     trainer.where[pair] = place
     trainer.left[pair] = a
+    trainer.right[pair] = b
     trainer.n_places[pair] = 0
     return pair
 
 
 @kernel
-def find_pairs(trainer: Any, letter_begin: Any, order: Any) -> int:
+def find_pairs(trainer: Any, slot_key: Any, slot_pair: Any) -> int:
     """Find and count all pairs of letters.
 
     Parameters
     ----------
     trainer : Trainer
         With its cells laid out.
-    letter_begin : int64[letters + 1]
-        Scratch.
-    order : int32[m]
+    slot_key : uint64[2**k]
+        A hash table, zeros; at least twice the room for pairs.
+    slot_pair : int32[2**k]
         Scratch.
 
     Returns
@@ -236,57 +236,46 @@ def find_pairs(trainer: Any, letter_begin: Any, order: Any) -> int:
     """
     cells = trainer.cells
     numbers = trainer.numbers
-    n_cells = cells.shape[0]
+    n_cells = cells.shape[0] // CELL
+    n_letters = np.uint64(numbers[N_LETTERS])
+    mask = np.uint64(slot_key.shape[0] - 1)
+    most = slot_key.shape[0] >> 1
+    used = 0
     numbers[N_PAIRS] = 0
-    numbers[N_PLACES] = 0
-    n_letters = np.int64(numbers[N_LETTERS])
-    # Places in order of their letters: those of one letter tell their pairs apart by the next letter.
-    for i in range(n_letters + 1):
-        letter_begin[i] = 0
-    for symbol in range(n_letters):
-        trainer.right_mark[symbol] = 0
+    following = np.uint64(0)
+    for i in range(n_cells - 1):
+        letter = following
+        following = np.uint64(cells[np.uint64(CELL * (i + 1) + LETTER)])
+        if letter == 0 or following == 0:
+            continue
+        key = letter * n_letters + following
+        at = (multiply(key, FACTOR_LOW) >> np.uint64(32)) & mask
+        while slot_key[at] != key and slot_key[at] != 0:
+            at = (at + np.uint64(1)) & mask
+        if slot_key[at] == 0:
+            if used == most or numbers[N_PAIRS] == trainer.count.shape[0]:
+                return NO_PAIR_ROOM
+            used += 1
+            slot_key[at] = key
+            slot_pair[at] = new_pair(trainer, np.int64(letter), np.int64(following), i)
+        pair = np.int64(slot_pair[at])
+        cells[np.uint64(CELL * i + PAIR)] = pair
+        if pair >= 0:
+            weight = np.int64(cells[np.uint64(CELL * i + WEIGHT)])
+            trainer.count[np.uint64(pair)] += weight if weight >= 0 else np.int64(trainer.weights[-weight])
+            trainer.n_places[np.uint64(pair)] += 1
+    at_place = np.int64(0)
+    for pair in range(numbers[N_PAIRS]):
+        trainer.begin[pair] = at_place
+        at_place += trainer.n_places[pair]
+        trainer.n_places[pair] = 0
+    numbers[N_PLACES] = at_place
     for i in range(n_cells):
-        letter_begin[cells[i, LETTER] + 1] += 1
-    for i in range(n_letters):
-        letter_begin[i + 1] += letter_begin[i]
-    for i in range(n_cells):
-        letter = np.int64(cells[i, LETTER])
-        order[letter_begin[letter]] = i
-        letter_begin[letter] += 1  # becomes where the next letter begins
-    for letter in range(1, n_letters):
-        first = np.int64(letter_begin[letter - 1])
-        last = np.int64(letter_begin[letter])
-        if numbers[N_PAIRS] + n_letters > trainer.count.shape[0]:
-            return NO_PAIR_ROOM
-        first_pair = np.int64(numbers[N_PAIRS])
-        for k in range(first, last):
-            place = np.int64(order[k])
-            following = np.int64(cells[place + 1, LETTER])
-            if following == NOTHING:
-                continue
-            if trainer.right_mark[following] != letter:
-                trainer.right_mark[following] = letter
-                trainer.right_pair[following] = new_pair(trainer, letter, following, place)
-            pair = np.int64(trainer.right_pair[following])
-            cells[place, PAIR] = pair
-            if pair >= 0:
-                weight = np.int64(cells[place, WEIGHT])
-                trainer.count[pair] += weight if weight >= 0 else np.int64(trainer.weights[-weight])
-                trainer.n_places[pair] += 1
-        at = np.int64(numbers[N_PLACES])
-        for pair in range(first_pair, numbers[N_PAIRS]):
-            trainer.begin[pair] = at
-            at += trainer.n_places[pair]
-            trainer.n_places[pair] = 0
-        numbers[N_PLACES] = at
-        for k in range(first, last):
-            place = np.int64(order[k])
-            pair = np.int64(cells[place, PAIR])
-            if pair >= 0:
-                trainer.places[trainer.begin[pair] + trainer.n_places[pair]] = place
-                trainer.n_places[pair] += 1
-    for symbol in range(n_letters):
-        trainer.right_mark[symbol] = 0
+        pair = np.int64(cells[np.uint64(CELL * i + PAIR)])
+        if pair >= 0:
+            n = np.int64(trainer.n_places[np.uint64(pair)])
+            trainer.places[np.uint64(trainer.begin[np.uint64(pair)] + n)] = i
+            trainer.n_places[np.uint64(pair)] = n + 1
     numbers[LEAST] = -1
     numbers[N_WAITING] = 0
     return DONE
@@ -305,8 +294,8 @@ def is_before(trainer: Any, p: int, q: int) -> bool:
     b = np.int64(trainer.where[q])
     k = KEY_SHIFT // np.int64(trainer.numbers[LETTER_BITS])
     while k < length:
-        if trainer.cells[a + k, LETTER] != trainer.cells[b + k, LETTER]:
-            return trainer.cells[a + k, LETTER] < trainer.cells[b + k, LETTER]
+        if trainer.cells[CELL * (a + k) + LETTER] != trainer.cells[CELL * (b + k) + LETTER]:
+            return trainer.cells[CELL * (a + k) + LETTER] < trainer.cells[CELL * (b + k) + LETTER]
         k += 1
     # The same piece in two ways: the reference takes either.
     left = np.int64(trainer.kind[trainer.left[p]]) & LENGTH_MASK
@@ -401,7 +390,7 @@ def is_known(trainer: Any, pair: int) -> bool:
     place = np.int64(trainer.where[pair])
     value = np.uint64(length)
     for k in range(length):
-        value = multiply(value ^ np.uint64(trainer.cells[place + k, LETTER]), FACTOR_LOW)
+        value = multiply(value ^ np.uint64(trainer.cells[CELL * (place + k) + LETTER]), FACTOR_LOW)
         value ^= value >> np.uint64(29)
     value = multiply(value, FACTOR_MIX)
     mask = np.uint64(trainer.known.shape[0] - 1)
@@ -412,7 +401,7 @@ def is_known(trainer: Any, pair: int) -> bool:
         if np.int64(trainer.kind[n_letters + piece]) & LENGTH_MASK == length:
             other = np.int64(trainer.piece_where[piece])
             k = np.int64(0)
-            while k < length and trainer.cells[place + k, LETTER] == trainer.cells[other + k, LETTER]:
+            while k < length and trainer.cells[CELL * (place + k) + LETTER] == trainer.cells[CELL * (other + k) + LETTER]:
                 k += 1
             if k == length:
                 return True
@@ -431,59 +420,64 @@ def merge_everywhere(trainer: Any, pair: int, new: int) -> int:
     count = trainer.count
     kind = trainer.kind
     events = trainer.events
+    places = trainer.places
     mark = np.int64(trainer.numbers[N_PIECES]) + 1
-    a = np.int64(trainer.left[pair])
-    a_length = np.int64(kind[a]) & LENGTH_MASK
+    a_length = np.int64(kind[trainer.left[pair]]) & LENGTH_MASK
     length = np.int64(kind[new]) & LENGTH_MASK
     begin = np.int64(trainer.begin[pair])
+    end_of_places = begin + np.int64(trainer.n_places[pair])
     n_events = np.int64(0)
-    for k in range(begin, begin + np.int64(trainer.n_places[pair])):
-        place = np.int64(trainer.places[k])
-        if cells[place, PAIR] != pair:
+    for k in range(begin, end_of_places):
+        if k + AHEAD < end_of_places:
+            prefetch(cells, CELL * np.int64(places[np.uint64(k + AHEAD)]))
+        place = np.int64(places[np.uint64(k)])
+        cell = np.uint64(CELL * place)
+        if cells[cell + np.uint64(PAIR)] != pair:
             continue
-        weight = np.int64(cells[place, WEIGHT])
+        weight = np.int64(cells[cell + np.uint64(WEIGHT)])
         if weight < 0:
             weight = np.int64(trainer.weights[-weight])
-        middle = place + a_length
-        end = place + length
-        before = np.int64(cells[place - 1, SYMBOL])
-        after = np.int64(cells[end, SYMBOL])
-        cells[middle, SYMBOL] = new
-        cells[end - 1, SYMBOL] = new
-        cells[place, SYMBOL] = new
-        right = np.int64(cells[middle, PAIR])
-        cells[middle, PAIR] = NO_PAIR
-        if before != NOTHING:
-            start = place - (np.int64(kind[before]) & LENGTH_MASK)
-            old = np.int64(cells[start, PAIR])
-            if old >= 0:
-                count[old] -= weight
-            if trainer.left_mark[before] != mark:
-                trainer.left_mark[before] = mark
-                trainer.left_pair[before] = new_pair(trainer, before, new, start)
-            fresh = np.int64(trainer.left_pair[before])
-            cells[start, PAIR] = fresh
-            if fresh >= 0:
-                count[fresh] += weight
-                trainer.n_places[fresh] += 1
-                events[2 * n_events] = fresh
-                events[2 * n_events + 1] = start
-                n_events += 1
+        middle = np.uint64(CELL * (place + a_length))
+        end = np.uint64(CELL * (place + length))
+        before = np.int64(cells[cell - np.uint64(CELL)])
+        after = np.int64(cells[end])
+        cells[middle] = new
+        cells[end - np.uint64(CELL)] = new
+        cells[cell] = new
+        old = np.int64(cells[middle + np.uint64(PAIR)])
+        cells[middle + np.uint64(PAIR)] = NO_PAIR
         fresh = np.int64(NO_PAIR)
         if after != NOTHING:
-            if right >= 0:
-                count[right] -= weight
-            if trainer.right_mark[after] != mark:
-                trainer.right_mark[after] = mark
-                trainer.right_pair[after] = new_pair(trainer, new, after, place)
-            fresh = np.int64(trainer.right_pair[after])
+            if old >= 0:
+                count[np.uint64(old)] -= weight
+            if trainer.right_mark[np.uint64(after)] != mark:
+                trainer.right_mark[np.uint64(after)] = mark
+                trainer.right_pair[np.uint64(after)] = new_pair(trainer, new, after, place)
+            fresh = np.int64(trainer.right_pair[np.uint64(after)])
             if fresh >= 0:
-                count[fresh] += weight
-                trainer.n_places[fresh] += 1
-                events[2 * n_events] = fresh
-                events[2 * n_events + 1] = place
+                count[np.uint64(fresh)] += weight
+                trainer.n_places[np.uint64(fresh)] += 1
+                events[np.uint64(2 * n_events)] = fresh
+                events[np.uint64(2 * n_events + 1)] = place
                 n_events += 1
-        cells[place, PAIR] = fresh
+        cells[cell + np.uint64(PAIR)] = fresh
+        if before != NOTHING:
+            start = place - (np.int64(kind[np.uint64(before)]) & LENGTH_MASK)
+            there = np.uint64(CELL * start + PAIR)
+            old = np.int64(cells[there])
+            if old >= 0:
+                count[np.uint64(old)] -= weight
+            if trainer.left_mark[np.uint64(before)] != mark:
+                trainer.left_mark[np.uint64(before)] = mark
+                trainer.left_pair[np.uint64(before)] = new_pair(trainer, before, new, start)
+            fresh = np.int64(trainer.left_pair[np.uint64(before)])
+            cells[there] = fresh
+            if fresh >= 0:
+                count[np.uint64(fresh)] += weight
+                trainer.n_places[np.uint64(fresh)] += 1
+                events[np.uint64(2 * n_events)] = fresh
+                events[np.uint64(2 * n_events + 1)] = start
+                n_events += 1
     return n_events
 
 
@@ -553,7 +547,6 @@ def merge_pairs(trainer: Any, n_merges: int, budget: int) -> int:
         budget -= n + 16
         piece = np.int64(numbers[N_PIECES])
         new = n_letters + piece
-        a = np.int64(trainer.left[pair])
         place = np.int64(trainer.where[pair])
         length = np.int64(trainer.pair_key[pair] >> np.uint64(KEY_SHIFT))
         trainer.piece_where[piece] = place
@@ -562,14 +555,9 @@ def merge_pairs(trainer: Any, n_merges: int, budget: int) -> int:
         trainer.key[new] = trainer.pair_key[pair] & np.uint64((1 << KEY_SHIFT) - 1)
         trainer.count[pair] = GONE
         if count > 0:
-            # The right half is that of any place where the pair still is.
-            k = np.int64(trainer.begin[pair])
-            while trainer.cells[trainer.places[k], PAIR] != pair:
-                k += 1
-            b = np.int64(trainer.cells[trainer.places[k] + (np.int64(trainer.kind[a]) & LENGTH_MASK), SYMBOL])
-            trainer.kind[new] = joined_kind(
-                trainer.kind[a], trainer.kind[b], numbers[RULES], numbers[MOST_LETTERS]
-            )
+            a = np.int64(trainer.kind[trainer.left[pair]])
+            b = np.int64(trainer.kind[trainer.right[pair]])
+            trainer.kind[new] = joined_kind(a, b, numbers[RULES], numbers[MOST_LETTERS])
             n_events = merge_everywhere(trainer, pair, new)
             at = np.int64(numbers[N_PLACES])
             for fresh in range(n_pairs, numbers[N_PAIRS]):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import ArgumentError
+from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.sentencepiece_corpus import Alphabet, CountedWords, alphabet_of, count_texts
 from jittok.training.sentencepiece_options import BLANK, SentencePieceOptions, model_spec, sentencepiece_options
@@ -67,7 +68,7 @@ def learn_pieces(words: CountedWords, alphabet: Alphabet, options: SentencePiece
     # All letters of all pieces, one piece after another.
     indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
     cells = np.repeat(trainer.piece_where[:made] - indptr[:-1], lengths) + np.arange(int(indptr[-1]))
-    text = letters[trainer.cells[cells, kernels.LETTER]].astype("<u4").tobytes().decode("utf-32-le")
+    text = letters[trainer.cells[kernels.CELL * cells + kernels.LETTER]].astype("<u4").tobytes().decode("utf-32-le")
     bounds = indptr.tolist()
     pieces = [text[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
     return LearnedPieces(pieces, trainer.piece_count[:made].copy(), status == kernels.EXHAUSTED)
@@ -92,14 +93,14 @@ def _new_trainer(
         raise ArgumentError(
             f"the words that differ have {n_cells} characters together; expected less than {1 << 31}. Train on a sample"
         )
-    cells = np.empty((n_cells, 4), np.int32)
+    cells = zeros(kernels.CELL * n_cells, np.int32)
     weights = np.zeros(int((words.counts >= 1 << 31).sum()) + 1, np.int64)
     used = int(
         kernels.lay_out_words(
             read_only(words.data), read_only(words.indptr), read_only(words.counts), read_only(letter_of), cells, weights
         )
     )
-    cells = cells[:used]
+    cells = cells[: kernels.CELL * used]
     n_symbols = n_letters + n
     bits = max(n_letters - 1, 1).bit_length()
     key = np.zeros(n_symbols, np.uint64)
@@ -131,6 +132,7 @@ def _new_trainer(
         pair_key=np.empty(n_pairs, np.uint64),
         where=np.empty(n_pairs, np.int32),
         left=np.empty(n_pairs, np.int32),
+        right=np.empty(n_pairs, np.int32),
         begin=np.empty(n_pairs, np.int64),
         n_places=np.empty(n_pairs, np.int32),
         # All places there ever are: a merge takes one symbol away and brings two at most.
@@ -143,8 +145,11 @@ def _new_trainer(
         known=np.zeros(1 << max(2 * n, 16).bit_length(), np.int32),
         numbers=numbers,
     )
-    begin, order = np.zeros(n_letters + 1, np.int64), np.empty(used, np.int32)
-    while int(kernels.find_pairs(trainer, begin, order)) != kernels.DONE:
+    while True:
+        slots = max(2 * len(trainer.count), 16).bit_length()
+        slot_key, slot_pair = np.zeros(1 << slots, np.uint64), np.empty(1 << slots, np.int32)
+        if int(kernels.find_pairs(trainer, slot_key, slot_pair)) == kernels.DONE:
+            break
         trainer = _with_room(trainer, kernels.NO_PAIR_ROOM)
     return trainer, letters
 
@@ -154,7 +159,7 @@ def _with_room(trainer: Trainer, status: int) -> Trainer:
     from jittok.kernels import train_sentencepiece_bpe as kernels
 
     lacking = {
-        kernels.NO_PAIR_ROOM: ("count", "pair_key", "where", "left", "begin", "n_places"),
+        kernels.NO_PAIR_ROOM: ("count", "pair_key", "where", "left", "right", "begin", "n_places"),
         kernels.NO_PLACE_ROOM: ("places",),
         kernels.NO_HEAP_ROOM: ("heap_count", "heap_pair"),
         kernels.NO_EVENT_ROOM: ("events",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +17,8 @@ from jittok.text import texts_from
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
 
 _NO_WEIGHTS = read_only(np.zeros(0, np.int64))
-#: Bytes of text that a worker takes at a time.
-BATCH_BYTES = 1 << 20
+#: Texts that a worker takes at a time.
+BATCH_TEXTS = 1 << 13
 _SHORT_BITS, _LONG_BITS, _KEPT_BYTES = 12, 10, 1 << 14
 
 
@@ -163,17 +164,12 @@ class WordCounter:
             more[:kept] = table.kept
             self.table = table._replace(kept=more)
             return
-        words = self.words()
-        factor = 4 if max(slots, long_slots) < 1 << 18 else 2
-        if lacking == kernels.NO_SHORT_ROOM:
-            slots *= factor
-        else:
-            long_slots *= factor
-        self.table = kernels.new_word_table(
-            (slots >> 2).bit_length() - 1, (long_slots >> 2).bit_length() - 1, kept - kernels.PADDING
-        )
-        self.add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, kernels.WHOLE)
-        self.table.numbers[kernels.NEXT_TEXT :] = table.numbers[kernels.NEXT_TEXT :]
+        grows_short = lacking == kernels.NO_SHORT_ROOM
+        larger = kernels.new_word_table(
+            (slots >> 2).bit_length() - (not grows_short), (long_slots >> 2).bit_length() - grows_short, 0
+        )._replace(kept=table.kept)
+        kernels.move_words(table, larger)
+        self.table = larger
 
     def words(self) -> CountedWords:
         """All words so far."""
@@ -203,16 +199,8 @@ def word_mode(options: SentencePieceOptions) -> int:
 
 def batches(texts: Any) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
     """Texts, some at a time."""
-    part: list[Any] = []
-    size = 0
-    for text in texts:
-        part.append(text)
-        size += len(text)
-        if size > BATCH_BYTES:
-            found = texts_from(part)
-            yield found.data, found.indptr
-            part, size = [], 0
-    if part:
+    rest = iter(texts)
+    while part := list(itertools.islice(rest, BATCH_TEXTS)):
         found = texts_from(part)
         yield found.data, found.indptr
 
@@ -350,9 +338,7 @@ def _letters(dense: NDArray[np.int64], options: SentencePieceOptions) -> tuple[N
     return order, dense[order]
 
 
-def load_corpus(
-    texts: Iterable[str | bytes], options: SentencePieceOptions, *, threads: int = 1
-) -> SentencePieceCorpus:
+def load_corpus(texts: Iterable[str | bytes], options: SentencePieceOptions, *, threads: int = 1) -> SentencePieceCorpus:
     """Read texts as the reference's trainers do.
 
     Parameters
