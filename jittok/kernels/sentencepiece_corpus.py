@@ -60,7 +60,7 @@ def new_word_table(short_bits: int, long_bits: int, kept: int) -> WordTable:
 
 
 @kernel
-def select_texts(data: Any, indptr: Any, strips: int, most: int, starts: Any, ends: Any, number: Any, left_out: Any) -> int:
+def select_texts(data: Any, indptr: Any, strips: int, most: int, starts: Any, ends: Any, left_out: Any) -> int:
     """List the texts that are trained on.
 
     Parameters
@@ -71,8 +71,8 @@ def select_texts(data: Any, indptr: Any, strips: int, most: int, starts: Any, en
         1 to leave out CR and LF at the end of each text first, else 0.
     most
         Bytes of the longest text that counts.
-    starts, ends, number : int64[n]
-        Receive byte ranges, and which texts these are.
+    starts, ends : int64[n]
+        Receive byte ranges.
     left_out : int64[3]
         Receives how many more are empty, too long, and hold U+2585.
 
@@ -111,7 +111,6 @@ def select_texts(data: Any, indptr: Any, strips: int, most: int, starts: Any, en
             continue
         starts[kept] = start
         ends[kept] = end
-        number[kept] = i
         kept += 1
     return kept
 

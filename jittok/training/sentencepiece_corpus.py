@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,27 @@ from numpy.typing import NDArray
 from jittok.errors import ArgumentError
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.tables import read_only
-from jittok.text import texts_from
+from jittok.training.progress import Progress
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
+from jittok.training.texts import TextBatch, TextReport, read_texts
+from jittok.training.word_counts import WordCounts
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _NO_WEIGHTS = read_only(np.zeros(0, np.int64))
-#: Texts that a worker takes at a time.
-BATCH_TEXTS = 1 << 13
+#: Bytes of text that a worker takes at a time.
+BATCH_BYTES = 1 << 20
+#: Bits of the number of slots of a new table, and bytes for its long words.
 _SHORT_BITS, _LONG_BITS, _KEPT_BYTES = 12, 10, 1 << 14
+#: Options that say what becomes of texts before the alphabet is chosen: counts are of equal ones.
+_WORD_OPTIONS = (
+    *("max_sentence_length", "split_by_whitespace", "treat_whitespace_as_suffix", "allow_whitespace_only_pieces"),
+    *("pretokenization_delimiter", "normalization_rule_name", "normalization_rule_tsv", "add_dummy_prefix"),
+    "remove_extra_whitespaces",
+)
+_REASONS = ("empty", "longer than max_sentence_length", "with U+2585, which is reserved")
+_VANISHED = "without anything but blanks"
 
 
 @dataclass(frozen=True)
@@ -33,14 +47,14 @@ class CountedWords:
         and U+001F for boundaries.
     counts
         int64[n], how often each occurs.
-    notes
-        What was left out: reasons and how many texts.
+    report
+        What was found in the texts, and left out.
     """
 
     data: NDArray[np.uint8]
     indptr: NDArray[np.int64]
     counts: NDArray[np.int64]
-    notes: dict[str, int] = field(default_factory=dict)
+    report: TextReport = field(default_factory=TextReport)
 
 
 @dataclass(frozen=True)
@@ -77,8 +91,8 @@ class SentencePieceCorpus:
         times. U+2585 stands for every character outside of the alphabet and for boundaries. Sorted by count, the
         largest first, then by their UTF-8; each once. With ``split_by_whitespace=False`` these are whole texts, in
         the order in which the reference has them, not counted together.
-    notes
-        What was left out: reasons and how many texts.
+    report
+        What was found in the texts, and left out.
     """
 
     letters: NDArray[np.uint32]
@@ -86,7 +100,7 @@ class SentencePieceCorpus:
     codepoints: NDArray[np.uint32]
     indptr: NDArray[np.int64]
     counts: NDArray[np.int64]
-    notes: dict[str, int] = field(default_factory=dict)
+    report: TextReport = field(default_factory=TextReport)
 
 
 class _Reader:
@@ -99,21 +113,30 @@ class _Reader:
         self.symbols = [_symbol_tables(symbols) for symbols in (meta, [options.pretokenization_delimiter])]
 
     def read(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], strips: bool, left_out: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Choose and normalise texts, and mark boundaries: data, starts, ends and numbers of the texts that are left."""
-        from jittok.kernels.sentencepiece_corpus import mark_boundaries, select_texts
+        self, batch: TextBatch, strips: bool, left_out: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """Choose and normalise texts, and mark boundaries: data, starts and ends of the texts that are left."""
+        from jittok.kernels.sentencepiece_corpus import mark_boundaries
 
-        n = len(indptr) - 1
-        starts, ends, number = (np.empty(n, np.int64) for _ in range(3))
-        data = read_only(data)
-        most = self.options.max_sentence_length
-        kept = int(select_texts(data, read_only(indptr), int(strips), most, starts, ends, number, left_out))
-        done = self.rewriter.apply(data, starts[:kept], ends[:kept], alignment=False)
+        data, starts, ends = _select(batch, strips, self.options.max_sentence_length, left_out)
+        done = self.rewriter.apply(data, starts, ends, alignment=False)
         for tables in self.symbols:
             if tables is not None:
                 mark_boundaries(*tables, done.data, done.starts, done.ends)
-        return done.data, done.starts, done.ends, number[:kept]
+        return done.data, done.starts, done.ends
+
+
+def _select(
+    batch: TextBatch, strips: bool, most: int, left_out: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The texts that are trained on: data, starts and ends."""
+    from jittok.kernels.sentencepiece_corpus import select_texts
+
+    n = len(batch.indptr) - 1
+    starts, ends = np.empty(n, np.int64), np.empty(n, np.int64)
+    data = read_only(batch.data)
+    kept = int(select_texts(data, read_only(batch.indptr), int(strips), most, starts, ends, left_out))
+    return data, starts[:kept], ends[:kept]
 
 
 def _symbol_tables(symbols: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]] | None:
@@ -197,85 +220,229 @@ def word_mode(options: SentencePieceOptions) -> int:
     return kernels.BEFORE_RUN if options.allow_whitespace_only_pieces else kernels.BEFORE
 
 
-def batches(texts: Any) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """Texts, some at a time."""
-    rest = iter(texts)
-    while part := list(itertools.islice(rest, BATCH_TEXTS)):
-        found = texts_from(part)
-        yield found.data, found.indptr
+def _no_more_than(batch: TextBatch, n_bytes: int) -> Iterator[TextBatch]:
+    """Cut a batch into smaller ones of about so many bytes."""
+    data, indptr = batch
+    first, n = 0, len(indptr) - 1
+    while first < n:
+        last = int(np.searchsorted(indptr, indptr[first] + n_bytes, side="left"))
+        last = min(max(last, first + 1), n)
+        yield TextBatch(data, indptr[first : last + 1])
+        first = last
 
 
-def count_texts(texts: Iterable[str | bytes], options: SentencePieceOptions, *, threads: int = 1) -> CountedWords:
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
+    return int(threads)
+
+
+class _TextCounter:
+    """Counts the words of batches, on several threads."""
+
+    def __init__(self, options: SentencePieceOptions, report: TextReport, strips: bool):
+        self.reader = _Reader(options)
+        self.report = report
+        self._strips = strips
+        self._mode = word_mode(options)
+        self._free: list[WordCounter] = []
+        self._every: list[WordCounter] = []
+
+    def work(self, batch: TextBatch) -> tuple[NDArray[np.int64], int, int]:
+        """Count a batch: how many texts were left out, how many were nothing but blanks, and bytes."""
+        counter = self._free.pop() if self._free else WordCounter(self._mode)
+        left_out = np.zeros(3, np.int64)
+        data, starts, ends = self.reader.read(batch, self._strips, left_out)
+        counter.add(data, starts, ends)
+        self._free.append(counter)
+        return left_out, int((starts == ends).sum()), int(batch.indptr[-1] - batch.indptr[0])
+
+    def take(self, result: tuple[NDArray[np.int64], int, int]) -> int:
+        """Note what :meth:`work` gave; the bytes."""
+        left_out, vanished, n_bytes = result
+        for reason, n in zip((*_REASONS, _VANISHED), [*left_out.tolist(), vanished], strict=True):
+            self.report.skip(reason, n)
+        return n_bytes
+
+    def run(self, batches: Iterable[TextBatch], threads: int, bar: Progress) -> None:
+        """Count all batches."""
+        if threads == 1:
+            for batch in batches:
+                bar.advance(self.take(self.work(batch)))
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        pending: list[Future[tuple[NDArray[np.int64], int, int]]] = []
+        with ThreadPoolExecutor(threads, thread_name_prefix="jittok") as pool:
+            try:
+                for batch in batches:
+                    pending.append(pool.submit(self.work, batch))
+                    while len(pending) > 2 * threads:
+                        bar.advance(self.take(pending.pop(0).result()))
+                for future in pending:
+                    bar.advance(self.take(future.result()))
+            except BaseException:
+                for future in pending:
+                    future.cancel()
+                raise
+
+    def words(self) -> CountedWords:
+        """All words."""
+        from jittok.kernels.sentencepiece_corpus import WHOLE
+
+        counters = self._free  # nobody works any more
+        if not counters:
+            counters = [WordCounter(self._mode)]
+        counters.sort(key=lambda counter: -int(counter.table.numbers[0]))
+        for other in counters[1:]:
+            words = other.words()
+            counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
+        words = counters[0].words()
+        return CountedWords(words.data, words.indptr, words.counts, self.report)
+
+
+def _reads_paths(texts: object) -> bool:
+    """Whether texts are lines of files, from which the reference takes nothing away but the newline."""
+    if isinstance(texts, list | tuple):
+        return all(isinstance(text, os.PathLike) for text in texts)
+    return isinstance(texts, str | os.PathLike)
+
+
+def _some_texts(texts: object, options: SentencePieceOptions, report: TextReport, reading: Any) -> Iterator[TextBatch]:
+    """Batches of texts, as many as are wanted."""
+    left = options.input_sentence_size or -1
+    for batch in read_texts(texts, report, **{"keep_line_ends": False, **reading}):
+        for part in _no_more_than(batch, BATCH_BYTES):
+            if left < 0:
+                yield part
+                continue
+            # Only those that are trained on are counted.
+            for number in range(len(part.indptr) - 1):
+                one = TextBatch(part.data, part.indptr[number : number + 2])
+                left_out = np.zeros(3, np.int64)
+                _select(one, not _reads_paths(texts), options.max_sentence_length, left_out)
+                yield one
+                left -= not left_out.any()
+                if left == 0:
+                    return
+
+
+def count_texts(
+    texts: object,
+    options: SentencePieceOptions,
+    *,
+    threads: int | None = None,
+    progress: bool = False,
+    **reading: Any,
+) -> CountedWords:
     """Count the words of texts.
 
     Parameters
     ----------
     texts
-        One sentence each.
+        One sentence each: a path, or any iterable; see :func:`~jittok.training.texts.read_texts`. CR and LF at the end
+        of a sentence are left out, but of lines of files only the newline is.
     options
         See :class:`~jittok.training.sentencepiece_options.SentencePieceOptions`.
     threads
-        Workers; the words do not depend on it, their order does.
+        At most so many threads; None: one for each processor. The words do not depend on it, their order does.
+    progress
+        Whether to show how far it is.
+    **reading
+        See :func:`~jittok.training.texts.read_texts`.
 
     Returns
     -------
     CountedWords
+        Memory goes with the words that differ, not with the texts.
+    """
+    report = TextReport()
+    counter = _TextCounter(options, report, not _reads_paths(texts))
+    with Progress(None, "B", "counting words", progress) as bar:
+        counter.run(_some_texts(texts, options, report, reading), _threads(threads), bar)
+    return counter.words()
+
+
+def count_sentencepiece_words(
+    texts: object, *, threads: int | None = None, progress: bool = False, **options: Any
+) -> WordCounts:
+    """Count the words of a part of a corpus, for SentencePiece's BPE and unigram trainers.
+
+    Parameters
+    ----------
+    texts
+        See :func:`count_texts`.
+    threads, progress
+        As there.
+    **options
+        Those of the trainer, of which only those matter that say what becomes of texts; and ``field``, ``column`` and
+        ``errors`` of :func:`~jittok.training.texts.read_texts`.
+
+    Returns
+    -------
+    WordCounts
+        To be saved, merged, and given to a trainer as ``counts=``, with the same options.
+    """
+    from jittok.training.sentencepiece_options import sentencepiece_options
+
+    reading = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    checked = sentencepiece_options("bpe", **options)
+    words = count_texts(texts, checked, threads=threads, progress=progress, **reading)
+    content, bounds = words.data.tobytes(), words.indptr.tolist()
+    listed = [content[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+    order = sorted(range(len(listed)), key=listed.__getitem__)
+    lengths = [len(listed[i]) for i in order]
+    return WordCounts(
+        np.frombuffer(b"".join(listed[i] for i in order), np.uint8),
+        np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64))),
+        words.counts[order],
+        word_settings(checked),
+        words.report,
+    )
+
+
+def word_settings(options: SentencePieceOptions) -> dict[str, Any]:
+    """What counted words depend on, as JSON values."""
+    meta = sorted(piece for piece, _ in options.meta_pieces().values())
+    return {"rules": "sentencepiece", "meta_pieces": meta, **{name: getattr(options, name) for name in _WORD_OPTIONS}}
+
+
+def words_of_counts(counts: Any, options: SentencePieceOptions) -> CountedWords:
+    """Words that were counted before.
+
+    Parameters
+    ----------
+    counts
+        What :func:`count_sentencepiece_words` gave, the path of such a file, or a list of these.
+    options
+        Must be those that the words were counted with.
 
     Raises
     ------
     ArgumentError
-        Nothing is left.
+        They are not.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    reader = _Reader(options)
-    mode = word_mode(options)
-    free: list[WordCounter] = []
-    every: list[WordCounter] = []
-    left_out = np.zeros(3, np.int64)
-    vanished = 0
-
-    def work(batch: tuple[NDArray[np.uint8], NDArray[np.int64]]) -> tuple[NDArray[np.int64], int]:
-        counter = free.pop() if free else WordCounter(mode)
-        if counter not in every:
-            every.append(counter)
-        reasons = np.zeros(3, np.int64)
-        data, starts, ends, _ = reader.read(*batch, True, reasons)
-        counter.add(data, starts, ends)
-        free.append(counter)
-        return reasons, int((starts == ends).sum())
-
-    if threads == 1:
-        for batch in batches(texts):
-            reasons, gone = work(batch)
-            left_out += reasons
-            vanished += gone
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            pending = []
-            for batch in batches(texts):
-                pending.append(pool.submit(work, batch))
-                if len(pending) > 2 * threads:
-                    reasons, gone = pending.pop(0).result()
-                    left_out += reasons
-                    vanished += gone
-            for future in pending:
-                reasons, gone = future.result()
-                left_out += reasons
-                vanished += gone
-    if not every:
-        raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
-    from jittok.kernels.sentencepiece_corpus import WHOLE
-
-    first = every[0]
-    for other in every[1:]:
-        words = other.words()
-        first.add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
-    words = first.words()
-    reasons = [int(number) for number in left_out] + [vanished]
-    names = ("empty", "too long", "with U+2585", "nothing after normalization")
-    notes = {name: number for name, number in zip(names, reasons, strict=True) if number}
-    return CountedWords(words.data, words.indptr, words.counts, notes)
+    several = counts if isinstance(counts, list | tuple) else [counts]
+    read = [one if isinstance(one, WordCounts) else WordCounts.load(one) for one in several]
+    if not read:
+        raise ArgumentError("counts: expected at least one")
+    wanted = word_settings(options)
+    counter = WordCounter(0)
+    report = TextReport()
+    for one in read:
+        for name, value in wanted.items():
+            if one.settings.get(name) != value:
+                raise ArgumentError(
+                    f"counts: the words were counted with {name}={one.settings.get(name)!r}, but {value!r} is asked for; "
+                    "count them with count_sentencepiece_words() and the options of training"
+                )
+        data = np.concatenate((one.data[: int(one.indptr[-1])], np.zeros(64, np.uint8)))
+        counter.add(data, one.indptr[:-1], one.indptr[1:], one.counts)
+        report.add(one.report)
+    words = counter.words()
+    return CountedWords(words.data, words.indptr, words.counts, report)
 
 
 def alphabet_of(words: CountedWords, options: SentencePieceOptions) -> Alphabet:
@@ -305,8 +472,9 @@ def alphabet_of(words: CountedWords, options: SentencePieceOptions) -> Alphabet:
     if options.auto_character_coverage:
         if meta >= options.vocab_size:
             raise ArgumentError(f"vocab_size={options.vocab_size}: there are {meta} meta pieces; expected more")
-        nothing = np.zeros(0, np.int64)
-        letters = counts = nothing
+        if not len(characters):
+            raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
+        letters = counts = np.zeros(0, np.int64)
     else:
         letters, counts = _letters(dense, options)
         if len(letters) + meta > options.vocab_size:
@@ -322,7 +490,7 @@ def _letters(dense: NDArray[np.int64], options: SentencePieceOptions) -> tuple[N
     dense[0] = 0
     total = int(dense.sum())
     if total == 0:
-        raise ArgumentError("texts: there is nothing but empty texts and NUL characters; expected other text")
+        raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
     required = np.zeros(len(dense), np.bool_)
     required[[ord(letter) for letter in options.required_chars if letter != "\0"]] = True
     found = np.flatnonzero((dense > 0) | required)
@@ -338,17 +506,27 @@ def _letters(dense: NDArray[np.int64], options: SentencePieceOptions) -> tuple[N
     return order, dense[order]
 
 
-def load_corpus(texts: Iterable[str | bytes], options: SentencePieceOptions, *, threads: int = 1) -> SentencePieceCorpus:
+def load_corpus(
+    texts: object,
+    options: SentencePieceOptions,
+    *,
+    counts: Any = None,
+    threads: int | None = None,
+    progress: bool = False,
+    **reading: Any,
+) -> SentencePieceCorpus:
     """Read texts as the reference's trainers do.
 
     Parameters
     ----------
     texts
-        One sentence each.
+        See :func:`count_texts`.
     options
         See :class:`~jittok.training.sentencepiece_options.SentencePieceOptions`.
-    threads
-        Workers; the result does not depend on it.
+    counts
+        Instead of texts: see :func:`words_of_counts`.
+    threads, progress, **reading
+        See :func:`count_texts`. The result does not depend on the number of threads.
 
     Returns
     -------
@@ -359,44 +537,43 @@ def load_corpus(texts: Iterable[str | bytes], options: SentencePieceOptions, *, 
     ArgumentError
         Nothing is left, or the alphabet is larger than the vocabulary.
     """
-    if options.split_by_whitespace:
-        words = count_texts(texts, options, threads=threads)
-        alphabet = alphabet_of(words, options)
-        codepoints, indptr = decoded_words(words, alphabet)
-        codepoints, indptr, counts = _in_order(codepoints, indptr, words.counts)
+    if counts is not None:
+        words = words_of_counts(counts, options)
+    elif options.split_by_whitespace:
+        words = count_texts(texts, options, threads=threads, progress=progress, **reading)
     else:
-        words = _whole_texts(texts, options)
-        alphabet = alphabet_of(words, options)
-        codepoints, indptr = decoded_words(words, alphabet)
-        counts = words.counts
-    return SentencePieceCorpus(alphabet.letters, alphabet.counts, codepoints, indptr, counts, words.notes)
+        words = _whole_texts(texts, options, reading)
+    alphabet = alphabet_of(words, options)
+    codepoints, indptr = decoded_words(words, alphabet)
+    if options.split_by_whitespace or counts is not None:
+        codepoints, indptr, n_times = _in_order(codepoints, indptr, words.counts)
+    else:
+        n_times = words.counts
+    return SentencePieceCorpus(alphabet.letters, alphabet.counts, codepoints, indptr, n_times, words.report)
 
 
-def _whole_texts(texts: Iterable[str | bytes], options: SentencePieceOptions) -> CountedWords:
+def _whole_texts(texts: object, options: SentencePieceOptions, reading: Any) -> CountedWords:
     """Whole texts, each counted once, in the order in which the reference has them."""
-    reader = _Reader(options)
-    left_out = np.zeros(3, np.int64)
+    report = TextReport()
+    counter = _TextCounter(options, report, not _reads_paths(texts))
     kept: list[bytes] = []
-    for batch in batches(texts):
-        data, starts, ends, _ = reader.read(*batch, True, left_out)
+    for batch in _some_texts(texts, options, report, reading):
+        left_out = np.zeros(3, np.int64)
+        data, starts, ends = counter.reader.read(batch, not _reads_paths(texts), left_out)
         content = data.tobytes()
         kept += [content[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    at = vanished = 0
+        counter.take((left_out, 0, 0))
+    at = 0
     while at < len(kept):  # the last one comes in the place of one that is empty
         if kept[at]:
             at += 1
         else:
-            vanished += 1
+            report.skip(_VANISHED)
             kept[at] = kept[-1]
             kept.pop()
-    if not kept:
-        raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
     indptr = np.cumsum([0] + [len(text) for text in kept])
-    names = ("empty", "too long", "with U+2585", "nothing after normalization")
-    reasons = zip(names, [*left_out.tolist(), vanished], strict=True)
-    notes = {name: number for name, number in reasons if number}
     joined = np.frombuffer(b"".join(kept) + bytes(64), np.uint8)
-    return CountedWords(joined, indptr, np.ones(len(kept), np.int64), notes)
+    return CountedWords(joined, indptr, np.ones(len(kept), np.int64), report)
 
 
 def decoded_words(words: CountedWords, alphabet: Alphabet) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
