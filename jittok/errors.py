@@ -66,8 +66,8 @@ class CacheWarning(JittokWarning):
 
 
 class TrainingWarning(JittokWarning):
-    """Training made another vocabulary size than was asked for."""
+    """Training made something else than was asked for: another vocabulary size, or texts were skipped or altered."""
 
 
-class TextWarning(JittokWarning):
+class TextWarning(TrainingWarning):
     """Texts of a corpus were left out, or characters in them replaced."""
