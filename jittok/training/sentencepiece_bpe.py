@@ -22,7 +22,6 @@ from jittok.training.sentencepiece_options import BLANK, SentencePieceOptions, m
 
 if TYPE_CHECKING:
     from jittok.kernels.train_sentencepiece_bpe import Trainer
-    from jittok.tokenizer import Tokenizer
 
 #: Places that a kernel looks at before it comes back: about a tenth of a second.
 SLICE = 1 << 20
@@ -162,6 +161,7 @@ class PieceLearner:
         return PieceLearner(kernels.Trainer(**fields), letters)
 
 
+_SYMBOL_FIELDS = ("kind", "key", "left_mark", "left_pair", "right_mark", "right_pair")
 _PAIR_FIELDS = ("count", "pair_key", "where", "left", "right", "begin", "n_places")
 _HEAP_FIELDS = ("heap_count", "heap_pair")
 
@@ -191,10 +191,13 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
 
     columns = cells.reshape(-1, kernels.CELL)
     lengths = fields["kind"][: n_letters + n_pieces] & kernels.LENGTH_MASK
+    pair_lengths = (fields["pair_key"] >> np.uint64(kernels.KEY_SHIFT)).astype(np.int64)
     known = fields["known"]
     piece_lengths = lengths[n_letters:]
     checks = {
-        "sizes": all(len(fields[name]) == n_symbols for name in ("key", "left_mark", "left_pair", "right_mark", "right_pair"))
+        "sizes": all(
+            len(fields[name]) == n_symbols for name in ("key", "left_mark", "left_pair", "right_mark", "right_pair")
+        )
         and all(len(fields[name]) == n_pairs for name in _PAIR_FIELDS)
         and len(fields["places"]) == n_places
         and len(fields["heap_pair"]) == len(fields["heap_count"]) == int(numbers[kernels.N_WAITING])
@@ -217,10 +220,7 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
         and within(fields["places"], 1, n_cells)
         and within(fields["heap_pair"], 0, n_pairs),
         "letters of pairs": not n_pairs
-        or (
-            within(fields["where"], 0, n_cells)
-            and int((fields["where"] + (fields["pair_key"] >> np.uint64(kernels.KEY_SHIFT)).astype(np.int64)).max()) <= n_cells
-        ),
+        or (within(fields["where"], 0, n_cells) and int((fields["where"] + pair_lengths).max()) <= n_cells),
         "pieces": within(known, 0, n_pieces + 1)
         and (not n_pieces or int((fields["piece_where"][:n_pieces] + piece_lengths).max()) <= n_cells)
         and within(fields["piece_where"][:n_pieces], 0, n_cells),
@@ -426,7 +426,7 @@ def train_sentencepiece_bpe(
             'memory_limit= is for rules="tokenizers"; here memory goes with the words that differ. Count parts of the '
             "corpus apart, or train on a sample"
         )
-    reading = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if vocab_sizes is not None and vocab_size is not None:
         raise ArgumentError("vocab_size and vocab_sizes exclude each other; give one")
     if unreachable not in (None, "error", "warn", "stop"):
@@ -452,7 +452,7 @@ def train_sentencepiece_bpe(
     for size, chosen in each.items():
         pieces = _vocabulary(learned, alphabet, chosen, _room(chosen, alphabet))
         spec = model_spec(chosen, pieces, stop=None if unreachable is None else unreachable != "error")
-        reached = len(spec.model.vocab)
+        reached = min(size, len(pieces) + len(chosen.meta_pieces()))
         if reached < size and unreachable == "warn":
             warnings.warn(
                 f"vocab_size={size} cannot be reached with these texts; the vocabulary has {reached} pieces",
