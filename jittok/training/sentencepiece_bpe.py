@@ -17,7 +17,14 @@ from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.character_coverage import balanced_pieces
 from jittok.training.progress import Checkpoint, Progress
-from jittok.training.sentencepiece_corpus import Alphabet, CountedWords, alphabet_of, count_texts, words_of_counts
+from jittok.training.sentencepiece_corpus import (
+    Alphabet,
+    CountedWords,
+    WordCounter,
+    alphabet_of,
+    count_texts,
+    words_of_counts,
+)
 from jittok.training.sentencepiece_options import BLANK, SentencePieceOptions, model_spec, sentencepiece_options
 
 if TYPE_CHECKING:
@@ -243,6 +250,17 @@ def _new_trainer(
     letter_of = np.zeros(0x110000, np.int32)
     letter_of[letters[1:]] = np.arange(1, n_letters, dtype=np.int32)
     letter_of[ord(" ")] = letter_of[ord(BLANK)]
+    n_symbols = n_letters + n
+    kind = np.zeros(n_symbols, np.int64)
+    kind[:n_letters] = _letter_kinds(letters, options)
+    kind[0] = 1 << kernels.BARRED
+    rules = (
+        kernels.BLANKS_BEHIND * options.treat_whitespace_as_suffix
+        | kernels.BLANKS_INSIDE * (not options.split_by_whitespace)
+        | kernels.BLANKS_ALONE * options.allow_whitespace_only_pieces
+        | kernels.ANY_SCRIPTS * (not options.split_by_unicode_script)
+    )
+    words = _parts_of_words(words, read_only(letter_of), read_only(kind[:n_letters].copy()), rules)
     n_cells = int(words.indptr[-1]) + len(words.counts) + 2
     if n_cells >= 1 << 31:
         raise ArgumentError(
@@ -250,30 +268,18 @@ def _new_trainer(
         )
     cells = zeros(kernels.CELL * n_cells, np.int32)
     weights = np.zeros(int((words.counts >= 1 << 31).sum()) + 1, np.int64)
-    used = int(
-        kernels.lay_out_words(
-            read_only(words.data), read_only(words.indptr), read_only(words.counts), read_only(letter_of), cells, weights
-        )
-    )
+    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), read_only(letter_of)
+    used = int(kernels.lay_out_words(*arguments, cells, weights))
     cells = cells[: kernels.CELL * used]
-    n_symbols = n_letters + n
     bits = max(n_letters - 1, 1).bit_length()
     key = np.zeros(n_symbols, np.uint64)
     key[:n_letters] = np.arange(n_letters, dtype=np.uint64) << np.uint64(kernels.KEY_SHIFT - bits)
-    kind = np.zeros(n_symbols, np.int64)
-    kind[:n_letters] = _letter_kinds(letters, options)
-    kind[0] = 1 << kernels.BARRED
-    n_pairs = 4 * n_letters + used // 4 + 1024
+    n_pairs = 1 << 14
     numbers = np.zeros(16, np.int64)
     numbers[kernels.N_LETTERS] = n_letters
     numbers[kernels.LETTER_BITS] = bits
     numbers[kernels.MOST_LETTERS] = options.max_sentencepiece_length
-    numbers[kernels.RULES] = (
-        kernels.BLANKS_BEHIND * options.treat_whitespace_as_suffix
-        | kernels.BLANKS_INSIDE * (not options.split_by_whitespace)
-        | kernels.BLANKS_ALONE * options.allow_whitespace_only_pieces
-        | kernels.ANY_SCRIPTS * (not options.split_by_unicode_script)
-    )
+    numbers[kernels.RULES] = rules
     trainer = kernels.Trainer(
         cells=cells,
         weights=weights,
@@ -307,6 +313,26 @@ def _new_trainer(
             break
         trainer = _with_room(trainer, kernels.NO_PAIR_ROOM)
     return trainer, letters
+
+
+def _parts_of_words(
+    words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int
+) -> CountedWords:
+    """Parts of words that pieces may lie in, each once, counted."""
+    from jittok.kernels import train_sentencepiece_bpe as kernels
+    from jittok.kernels.sentencepiece_corpus import WHOLE
+
+    counter = WordCounter(WHOLE)
+    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), letter_of, kind, rules
+    room = max(1 << 16, int(np.diff(words.indptr).max(initial=0)))
+    starts, ends, weights = (np.empty(room, np.int64) for _ in range(3))
+    n_parts = np.zeros(1, np.int64)
+    at = 0
+    while at < len(words.counts):
+        at = int(kernels.cut_words(*arguments, at, starts, ends, weights, n_parts))
+        n = int(n_parts[0])
+        counter.add(words.data, starts[:n], ends[:n], weights[:n])
+    return counter.words()
 
 
 def _with_room(trainer: Trainer, status: int) -> Trainer:
