@@ -475,7 +475,7 @@ class Engine:
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
-        n = max(min(_threads(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
+        n = max(min(thread_count(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
         self._text_size = max(self._text_size, source.size // n)
         return n
 
@@ -1089,7 +1089,8 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _threads(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
+    """How many threads to use where a caller says `threads`: None is one for each processor, in a worker process one."""
     if threads is None:
         import multiprocessing
 

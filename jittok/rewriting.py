@@ -13,6 +13,7 @@ from jittok import spec, tables
 from jittok.build import normalizer_tables as build
 from jittok.errors import UnsupportedError
 from jittok.tables import read_only
+from jittok.vocabulary import byte_alphabet
 
 if TYPE_CHECKING:
     from jittok.kernels.normalize import AlignedText
@@ -27,6 +28,7 @@ RewritingStep = (
     | spec.Strip
     | spec.StripAccents
     | spec.BertNormalizer
+    | spec.MapBytes
     | spec.Nmt
     | spec.Precompiled
     | spec.SentencePieceNormalizer
@@ -544,6 +546,9 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
             if len(steps) == 1:  # then it is not asked
                 return Rewriter(tuple(steps), (cleaner,), build.no_suspicion(), build.lowercase_tables())
             suspicion = _combine(suspicion, build.clean_up_suspicion(cleaner.tables[0]))
+        elif isinstance(step, spec.MapBytes):
+            operations.append(_Operation("map_bytes", (read_only(byte_alphabet()),)))
+            suspicion = _combine(suspicion, build.byte_suspicion())
         elif isinstance(step, spec.Nmt):
             operations.append(_Operation("substitute", (build.nmt_tables(),)))
             suspicion = _combine(suspicion, build.nmt_suspicion())
@@ -568,8 +573,8 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
         else:
             raise UnsupportedError(
                 f"the rewriting step {step!r} is not known; expected one of UnicodeForm, Lowercase, Replace, "
-                "Prepend, Strip, StripAccents, BertNormalizer, Nmt, Precompiled, SentencePieceNormalizer, ByteLevel, "
-                "Metaspace"
+                "Prepend, Strip, StripAccents, BertNormalizer, MapBytes, Nmt, Precompiled, SentencePieceNormalizer, "
+                "ByteLevel, Metaspace"
             )
     return Rewriter(
         tuple(steps),

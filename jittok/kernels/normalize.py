@@ -627,6 +627,51 @@ def replace_matches(automaton: Any, content: Any, text: Any, out: Any) -> int:
 
 
 @kernel
+def map_bytes(alphabet: Any, text: Any, out: Any) -> int:
+    """Write each byte of the text's UTF-8 as a character of the byte alphabet.
+
+    Parameters
+    ----------
+    alphabet : uint32[256]
+        The codepoint that stands for each byte.
+    text, out : AlignedText
+
+    Returns
+    -------
+    int
+        Codepoints written, or minus the capacity to try next.
+    """
+    aligned = text.source_start.shape[0] > 0
+    capacity = out.codepoints.shape[0]
+    written = 0
+    out.indptr[0] = 0
+    for segment in range(text.indptr.shape[0] - 1):
+        for i in range(text.indptr[segment], text.indptr[segment + 1]):
+            if written + 4 > capacity:
+                return -(2 * capacity + 64)
+            codepoint = np.int64(text.codepoints[i])
+            begin = written
+            if codepoint < 0x80:
+                out.codepoints[written] = alphabet[codepoint]
+                written += 1
+            else:
+                shift = 6 if codepoint < 0x800 else 12 if codepoint < 0x10000 else 18
+                lead = 0xC0 if codepoint < 0x800 else 0xE0 if codepoint < 0x10000 else 0xF0
+                out.codepoints[written] = alphabet[lead | codepoint >> shift]
+                written += 1
+                while shift > 0:
+                    shift -= 6
+                    out.codepoints[written] = alphabet[0x80 | codepoint >> shift & 63]
+                    written += 1
+            if aligned:
+                for k in range(begin, written):
+                    out.source_start[k] = text.source_start[i]
+                    out.source_end[k] = text.source_end[i]
+        out.indptr[segment + 1] = written
+    return written
+
+
+@kernel
 def edit_ends(
     strip_left: Any, strip_right: Any, prefix: Any, unless: Any, at_start: Any, text: Any, out: Any
 ) -> int:
