@@ -69,5 +69,5 @@ class TrainingWarning(JittokWarning):
     """Training made something else than was asked for: another vocabulary size, or texts were skipped or altered."""
 
 
-class TextWarning(JittokWarning):
+class TextWarning(TrainingWarning):
     """Texts of a corpus were left out, or characters in them replaced."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning, UnsupportedError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning, TrainingWarning, UnsupportedError
 from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.character_coverage import balanced_pieces
@@ -440,8 +440,10 @@ def train_sentencepiece_bpe(
 
     Warns
     -----
+    TextWarning
+        Texts were left out that are not just empty, or characters in them replaced.
     TrainingWarning
-        Texts were left out that are not just empty; or a vocabulary is smaller than asked for.
+        A vocabulary is smaller than asked for.
     """
     from jittok.tokenizer import Tokenizer
 
@@ -474,6 +476,7 @@ def train_sentencepiece_bpe(
         del words
     _learn(learner, alphabet, _room(each[sizes[-1]], alphabet), settings, checkpoint, progress)
     learned = learner.learned()
+    del learner
     result = {}
     for size, chosen in each.items():
         pieces = _vocabulary(learned, alphabet, chosen, _room(chosen, alphabet))
@@ -498,7 +501,7 @@ def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: d
         words = count_texts(texts, options, **reading)
     report = words.report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
-        warnings.warn(report.summary(), TrainingWarning, stacklevel=3)
+        warnings.warn(report.summary(), TextWarning, stacklevel=3)
     return words
 
 
