@@ -101,7 +101,16 @@ class Trainer(NamedTuple):
 
 @kernel
 def cut_words(
-    data: Any, indptr: Any, counts: Any, letter_of: Any, kind: Any, rules: int, first: int, starts: Any, ends: Any, weights: Any,
+    data: Any,
+    indptr: Any,
+    counts: Any,
+    letter_of: Any,
+    kind: Any,
+    rules: int,
+    first: int,
+    starts: Any,
+    ends: Any,
+    weights: Any,
     n_parts: Any,
 ) -> int:
     """Cut words where no piece can reach across, so that fewer parts differ; parts of one letter are left out.

@@ -315,9 +315,7 @@ def _new_trainer(
     return trainer, letters
 
 
-def _parts_of_words(
-    words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int
-) -> CountedWords:
+def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int) -> CountedWords:
     """Parts of words that pieces may lie in, each once, counted."""
     from jittok.kernels import train_sentencepiece_bpe as kernels
     from jittok.kernels.sentencepiece_corpus import WHOLE
