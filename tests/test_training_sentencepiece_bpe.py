@@ -70,7 +70,27 @@ def check(lines, segment=(), **options):
 def sample(seed=1, n=400):
     """Lines of made-up words in several scripts."""
     random_ = random.Random(seed)
-    stems = ["lo", "ra", "min", "the", "Ing", "ко", "да", "の", "カ", "漢", "é", "e\u0301", "12", "3", "٣", "!", "-", "️", "𝔘"]
+    stems = [
+        "lo",
+        "ra",
+        "min",
+        "the",
+        "Ing",
+        "ко",
+        "да",
+        "の",
+        "カ",
+        "漢",
+        "é",
+        "e\u0301",
+        "12",
+        "3",
+        "٣",
+        "!",
+        "-",
+        "️",
+        "𝔘",
+    ]
     words = ["".join(random_.choices(stems, k=random_.randint(1, 5))) for _ in range(300)]
     weights = [1 / (i + 1) for i in range(300)]
     return [" ".join(random_.choices(words, weights, k=random_.randint(0, 9))) for _ in range(n)]
@@ -119,7 +139,18 @@ OPTION_SETS = {
 
 @pytest.mark.parametrize("name", OPTION_SETS)
 def test_options(name):
-    odd = ["", "  ", "lo  ra\t", "  the", "x\u2585y", "<s> lo</s>", "a\x1fb", "nul\0nul", "e\u0301\u0300 \u3000カー", "lo" * 30]
+    odd = [
+        "",
+        "  ",
+        "lo  ra\t",
+        "  the",
+        "x\u2585y",
+        "<s> lo</s>",
+        "a\x1fb",
+        "nul\0nul",
+        "e\u0301\u0300 \u3000カー",
+        "lo" * 30,
+    ]
     lines = [*LINES[:50], *odd, *LINES[50:]]
     options = {"vocab_size": 200, "hard_vocab_limit": False, **OPTION_SETS[name]}
     with pytest.warns(TrainingWarning, match="U\\+2585"):
@@ -414,7 +445,13 @@ def test_wrong_options(options, message):
 
 
 def test_wrong_types_and_texts(tmp_path):
-    for options in ({"vocab_size": "12"}, {"split_digits": 1}, {"unk_piece": 3}, {"control_symbols": 4}, {"control_symbols": [4]}):
+    for options in (
+        {"vocab_size": "12"},
+        {"split_digits": 1},
+        {"unk_piece": 3},
+        {"control_symbols": 4},
+        {"control_symbols": [4]},
+    ):
         with pytest.raises(ArgumentTypeError, match=next(iter(options))):
             train_sentencepiece_bpe(LINES, **options)
     with pytest.raises(ArgumentTypeError, match="either texts or counts"):
