@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from jittok.spec import AddedToken
     from jittok.streaming import DecodeStream
     from jittok.tokenizer import Tokenizer, load, load_bytes, load_default
+    from jittok.training.bpe import train_bpe
     from jittok.training.word_counts import WordCounts, count_words
+    from jittok.training.wordpiece import train_wordpiece
 
 __version__ = "0.1.0"
 
@@ -35,6 +37,8 @@ _HOME = {
     "load": "jittok.tokenizer",
     "load_bytes": "jittok.tokenizer",
     "load_default": "jittok.tokenizer",
+    "train_bpe": "jittok.training.bpe",
+    "train_wordpiece": "jittok.training.wordpiece",
 }
 
 __all__ = [
@@ -49,6 +53,8 @@ __all__ = [
     "load",
     "load_bytes",
     "load_default",
+    "train_bpe",
+    "train_wordpiece",
 ]
 
 

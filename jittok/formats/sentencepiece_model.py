@@ -80,9 +80,56 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         ) from None
     pieces, scores, types, presence = _pieces(message.pieces, bool(trainer.byte_fallback), where)
     message.ClearField("pieces")
+    _check_charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
+    _check_charsmap(denormalizer.precompiled_charsmap, f"{where}: denormalizer_spec.precompiled_charsmap")
+    messages = SentencePieceMessages(**parts, presence=presence, others=message.SerializeToString())
+    return _spec_of(pieces, scores, types, (trainer, normalizer, denormalizer), messages, where)
+
+
+def spec_of_parts(
+    pieces: list[tuple[str, float, PieceType]], trainer_spec: bytes, normalizer_spec: bytes, denormalizer_spec: bytes | None
+) -> TokenizerSpec:
+    """Make the spec of a file from its parts, as reading that file would.
+
+    Parameters
+    ----------
+    pieces
+        String, score (a float32 value) and type of each, in order of id.
+    trainer_spec, normalizer_spec, denormalizer_spec
+        Serialized messages; their charsmaps must be sound.
+
+    Returns
+    -------
+    TokenizerSpec
+
+    Raises
+    ------
+    FormatError
+        The pieces contradict each other.
+    """
+    from jittok.formats._sentencepiece_schema import CLASSES
+
+    trainer, normalizer, denormalizer = CLASSES["TrainerSpec"](), CLASSES["NormalizerSpec"](), CLASSES["NormalizerSpec"]()
+    trainer.ParseFromString(trainer_spec)
+    normalizer.ParseFromString(normalizer_spec)
+    denormalizer.ParseFromString(denormalizer_spec or b"")
+    strings, scores, types = zip(*pieces, strict=True)
+    messages = SentencePieceMessages(trainer_spec, normalizer_spec, None, denormalizer_spec)
+    return _spec_of(strings, scores, bytes(types), (trainer, normalizer, denormalizer), messages, "the new model")
+
+
+def _spec_of(
+    pieces: tuple[str, ...],
+    scores: tuple[float, ...],
+    types: bytes,
+    specs: tuple[Any, Any, Any],
+    messages: SentencePieceMessages,
+    where: str,
+) -> TokenizerSpec:
+    """Make the spec of a file that was taken apart; `specs` are the trainer's, normalizer's and denormalizer's."""
+    trainer, normalizer, denormalizer = specs
     kind = _KINDS[trainer.model_type]
     check_pieces(kind, pieces, scores, types, bool(trainer.byte_fallback), where)
-    charsmap = _charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
     model = SentencePieceModel(
         algorithm=kind,
         pieces=pieces,
@@ -93,13 +140,11 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         unk_surface=_text(trainer.unk_surface, f"{where}: trainer_spec.unk_surface")
         if trainer.HasField("unk_surface")
         else UNK_SURFACE,
-        messages=SentencePieceMessages(
-            **parts, presence=presence, others=message.SerializeToString()
-        ),
+        messages=messages,
         **_special_ids(trainer, pieces, types),
     )
     step = SentencePieceNormalizer(
-        charsmap,
+        normalizer.precompiled_charsmap,
         normalizer.add_dummy_prefix,
         normalizer.remove_extra_whitespaces,
         normalizer.escape_whitespaces,
@@ -108,9 +153,8 @@ def read(data: bytes, where: str) -> TokenizerSpec:
     )
     after = None
     if denormalizer.precompiled_charsmap:
-        rules = _charsmap(denormalizer.precompiled_charsmap, f"{where}: denormalizer_spec.precompiled_charsmap")
         after = SentencePieceNormalizer(
-            rules,
+            denormalizer.precompiled_charsmap,
             denormalizer.add_dummy_prefix,
             denormalizer.remove_extra_whitespaces,
             denormalizer.escape_whitespaces,
@@ -139,13 +183,12 @@ def _text(value: bytes, where: str) -> str:
         raise FormatError(f"{where}: expected UTF-8, got {value[:20]!r}; {_REMEDY}") from None
 
 
-def _charsmap(blob: bytes, where: str) -> bytes:
-    """Check a charsmap and return it."""
+def _check_charsmap(blob: bytes, where: str) -> None:
+    """Refuse a charsmap that is not sound."""
     if blob:
         from jittok.build.charsmap import parse_charsmap
 
         parse_charsmap(blob, where)
-    return blob
 
 
 def _pieces(

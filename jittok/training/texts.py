@@ -231,7 +231,9 @@ class _Reader:
         size = number = 0
         while True:
             some = list(islice(items, _AT_ONCE))
-            if any(isinstance(item, list | tuple | os.PathLike) for item in some):
+            # Looking at types first: to ask each item whether it is a path takes longer than all else.
+            plain = {str, bytes}.issuperset(map(type, some))
+            if not plain and any(isinstance(item, list | tuple | os.PathLike) for item in some):
                 yield from self._objects(pending, number)
                 number += len(pending)
                 pending, size = [], 0
