@@ -39,8 +39,8 @@ DROP, KEEP, CANDIDATE = 0, 1, 2
 #: Beyond this number of open hypotheses the reference gives up; no piece of ordinary length comes near.
 MOST_OPEN = 9_999
 MOST_HYPOTHESES = 100_000
-#: In words of more characters probabilities are scaled every so many characters, so that none becomes 0.
-LONGEST_UNSCALED, SCALED_EVERY = 40, 16
+#: Probabilities of longer words are scaled every so many characters: those of so many do not become 0.
+SCALED_EVERY = 16
 
 _CELLS_PER_UNIT = 16
 _SUM_CELLS = 280
@@ -587,7 +587,7 @@ def expect_linear(
     for word in range(first, last):
         base = np.int64(lattices.begin[word])
         n = np.int64(lattices.length[word])
-        is_long = n > LONGEST_UNSCALED
+        is_long = n > SCALED_EVERY
         count = np.float64(lattices.counts[word])
         scaled = 0.0
         for k in range(n + 1):
