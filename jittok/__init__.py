@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jittok.spec import AddedToken
     from jittok.streaming import DecodeStream
     from jittok.tokenizer import Tokenizer, load, load_bytes, load_default
+    from jittok.training.word_counts import WordCounts, count_words
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,8 @@ _HOME = {
     "DecodeStream": "jittok.streaming",
     "Encoding": "jittok.encodings",
     "Tokenizer": "jittok.tokenizer",
+    "WordCounts": "jittok.training.word_counts",
+    "count_words": "jittok.training.word_counts",
     "load": "jittok.tokenizer",
     "load_bytes": "jittok.tokenizer",
     "load_default": "jittok.tokenizer",
@@ -40,6 +43,8 @@ __all__ = [
     "DecodeStream",
     "Encoding",
     "Tokenizer",
+    "WordCounts",
+    "count_words",
     "errors",
     "load",
     "load_bytes",

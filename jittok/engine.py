@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import mask_code
-from jittok.build.plan import AddedTokenStage, Plan, SplitStage
+from jittok.build.plan import AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
@@ -262,6 +262,60 @@ class Joined:
         return self._outputs[-1]
 
 
+def segments_of(
+    split: WordSplit, data: NDArray[np.uint8], indptr: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """What the last cut is given of documents: text, and where each segment begins and ends there.
+
+    Parameters
+    ----------
+    split
+        The steps.
+    data : uint8[m]
+        Valid UTF-8.
+    indptr : int64[n + 1]
+        Document i is ``data[indptr[i]:indptr[i + 1]]``.
+
+    Returns
+    -------
+    data, start, end
+        Read-only.
+    """
+    start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
+    normalizer = split.normalizer
+    if normalizer is not None and normalizer.always:
+        done = normalizer.apply(data, start, end, alignment=False)
+        data, start, end = done.data, _frozen(done.starts), _frozen(done.ends)
+        normalizer = None
+    if normalizer is None and not split.stages:
+        return _frozen(data), start, end
+    aligned = _asks_for_start(split.stages)
+    if normalizer is None:  # what was rewritten already begins where documents do
+        indptr = np.append(start, end[-1:])
+    elif len(start):
+        data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
+    start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
+    parts = Parts(data, np.arange(len(start)), start, end, np.full(len(start), -1, np.int32), None)
+    if normalizer is not None:
+        parts = _rewrite(parts, normalizer, indptr, aligned)
+    for stage in split.stages:
+        if isinstance(stage, SplitStage):
+            parts = _cut(parts, stage)
+        else:
+            parts = _rewrite(parts, stage, indptr, aligned)
+    return _frozen(parts.data), _frozen(parts.start), _frozen(parts.end)
+
+
+def _asks_for_start(stages: Iterable[SplitStage | Rewriter]) -> bool:
+    """Whether a step asks if what it is given begins where the text began, which only alignment can tell."""
+    return any(
+        isinstance(step, Metaspace) and step.prepend_scheme == "first"
+        for stage in stages
+        if not isinstance(stage, SplitStage)
+        for step in stage.steps
+    )
+
+
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
@@ -336,12 +390,7 @@ class Engine:
         if isinstance(plan.model, PieceTables) and plan.model.numbers[PIECE_MARK]:
             self._blank_prefix = plan.blank_prefix
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
-        self._needs_sources = any(
-            isinstance(step, Metaspace) and step.prepend_scheme == "first"
-            for stage in plan.stages
-            if not isinstance(stage, SplitStage)
-            for step in stage.steps
-        )
+        self._needs_sources = _asks_for_start(plan.stages)
 
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
@@ -547,13 +596,13 @@ class Engine:
         )
         parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
         if plan.normalizer is not None:
-            parts = self._rewrite(parts, plan.normalizer, indptr, aligned)
+            parts = _rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
         for stage in plan.stages:
             if isinstance(stage, SplitStage):
                 parts = _cut(parts, stage)
             else:
-                parts = self._rewrite(parts, stage, indptr, aligned)
+                parts = _rewrite(parts, stage, indptr, aligned)
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids)
@@ -652,73 +701,6 @@ class Engine:
                     f"text {document} holds the special token {content!r}; pass special='parse' to make it one "
                     "token, special='text' to treat it as ordinary text, or a set of the special tokens to allow"
                 )
-
-    def _rewrite(self, parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans: bool) -> Parts:
-        """Rewrite the text parts that a rewriter may change; the others stay where they are."""
-        text = np.flatnonzero(parts.token < 0)
-        changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
-        if not changed.size:
-            return parts
-        if parts.codepoints is None:
-            at_start = parts.start[changed] == indptr[parts.document[changed]]
-        else:
-            at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
-        # Where alignment leads through an earlier rewriting, "as it was" is not enough.
-        done = rewriter.apply(
-            parts.data,
-            parts.start[changed],
-            parts.end[changed],
-            alignment=spans,
-            at_start=at_start,
-            may_stay=parts.codepoints is None,
-        )
-        if done.stays:
-            return parts._replace(data=_overwritten(parts, parts.start[changed], done))
-        # Of what stays as it is, bytes [base, used) are kept, before those that are new.
-        others = parts.start < parts.end
-        others[changed] = False
-        base, used = 0, 0
-        if others.any():
-            base, used = int(parts.start.min()), int(parts.end.max())
-        new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
-        start, end = parts.start - base, parts.end - base
-        if not used:
-            start[:] = end[:] = 0
-        start[changed] = done.starts + (used - base)
-        end[changed] = done.ends + (used - base)
-        sources = None
-        if spans:
-            from jittok.kernels.spans import follow_sources, own_positions
-
-            # Zero bytes after the text count as codepoints too.
-            n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
-            old, kept = None, slice(0, 0)
-            if used or parts.codepoints is not None or not at_start.all():
-                old = parts.codepoints or _own_sources(parts.data, indptr)
-                kept = slice(int(old.number[base]), int(old.number[used]))
-            n_kept = kept.stop - kept.start
-            nothing = np.empty(0, np.int64)
-            sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
-            own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
-            if old is None:
-                # Whole documents: positions in a segment are positions in its document.
-                sources.start[: len(done.source_start)] = done.source_start
-                sources.end[: len(done.source_end)] = done.source_end
-            else:
-                sources.start[:n_kept] = old.start[kept]
-                sources.end[:n_kept] = old.end[kept]
-                # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
-                follow_sources(
-                    _frozen(done.codepoint_indptr),
-                    _frozen(old.number[parts.start[changed]]),
-                    _frozen(done.source_start),
-                    _frozen(done.source_end),
-                    _frozen(old.start),
-                    _frozen(old.end),
-                    sources.start[n_kept:],
-                    sources.end[n_kept:],
-                )
-        return parts._replace(data=new, start=start, end=end, codepoints=sources)
 
     def _acquire(self, n_bytes: int) -> Worker:
         try:
@@ -1028,6 +1010,74 @@ class Engine:
             data, start, part_end, ids, lengths, int(by_token), _frozen(places), self._blanks, sources, spans
         )
         return spans
+
+
+def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans: bool) -> Parts:
+    """Rewrite the text parts that a rewriter may change; the others stay where they are."""
+    text = np.flatnonzero(parts.token < 0)
+    changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
+    if not changed.size:
+        return parts
+    if parts.codepoints is None:
+        at_start = parts.start[changed] == indptr[parts.document[changed]]
+    else:
+        at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
+    # Where alignment leads through an earlier rewriting, "as it was" is not enough.
+    done = rewriter.apply(
+        parts.data,
+        parts.start[changed],
+        parts.end[changed],
+        alignment=spans,
+        at_start=at_start,
+        may_stay=parts.codepoints is None,
+    )
+    if done.stays:
+        return parts._replace(data=_overwritten(parts, parts.start[changed], done))
+    # Of what stays as it is, bytes [base, used) are kept, before those that are new.
+    others = parts.start < parts.end
+    others[changed] = False
+    base, used = 0, 0
+    if others.any():
+        base, used = int(parts.start.min()), int(parts.end.max())
+    new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
+    start, end = parts.start - base, parts.end - base
+    if not used:
+        start[:] = end[:] = 0
+    start[changed] = done.starts + (used - base)
+    end[changed] = done.ends + (used - base)
+    sources = None
+    if spans:
+        from jittok.kernels.spans import follow_sources, own_positions
+
+        # Zero bytes after the text count as codepoints too.
+        n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
+        old, kept = None, slice(0, 0)
+        if used or parts.codepoints is not None or not at_start.all():
+            old = parts.codepoints or _own_sources(parts.data, indptr)
+            kept = slice(int(old.number[base]), int(old.number[used]))
+        n_kept = kept.stop - kept.start
+        nothing = np.empty(0, np.int64)
+        sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
+        own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
+        if old is None:
+            # Whole documents: positions in a segment are positions in its document.
+            sources.start[: len(done.source_start)] = done.source_start
+            sources.end[: len(done.source_end)] = done.source_end
+        else:
+            sources.start[:n_kept] = old.start[kept]
+            sources.end[:n_kept] = old.end[kept]
+            # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
+            follow_sources(
+                _frozen(done.codepoint_indptr),
+                _frozen(old.number[parts.start[changed]]),
+                _frozen(done.source_start),
+                _frozen(done.source_end),
+                _frozen(old.start),
+                _frozen(old.end),
+                sources.start[n_kept:],
+                sources.end[n_kept:],
+            )
+    return parts._replace(data=new, start=start, end=end, codepoints=sources)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

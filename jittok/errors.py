@@ -63,3 +63,7 @@ class JittokWarning(UserWarning):
 
 class CacheWarning(JittokWarning):
     """Compiled kernels cannot be kept between processes."""
+
+
+class TrainingWarning(JittokWarning):
+    """Training made something else than was asked for: another vocabulary size, or texts were skipped or altered."""

@@ -279,14 +279,18 @@ def check_texts(texts: Texts, first_number: int) -> None:
     _validated(texts, "strict", first_number)
 
 
+def find_invalid(texts: Texts) -> int:
+    """The number of the first of `texts` that is not valid UTF-8, or -1."""
+    data, indptr = texts.data, texts.indptr
+    if int(indptr[-1]) - int(indptr[0]) < _SMALL:
+        return _first_invalid_small(data, indptr)
+    return _first_invalid(data, indptr)
+
+
 def _validated(texts: Texts, errors: Errors, first_number: int = 0) -> Texts:
     """Return `texts` if they are valid UTF-8, else raise or replace."""
     data, indptr = texts.data, texts.indptr
-    begin, end = int(indptr[0]), int(indptr[-1])
-    if end - begin < _SMALL:
-        number = _first_invalid_small(data, indptr)
-    else:
-        number = _first_invalid(data, indptr)
+    number = find_invalid(texts)
     if number < 0:
         return texts._replace(is_checked=True)
     if errors == "replace":

@@ -63,6 +63,10 @@ _SUFFIXES = {
 }
 
 
+#: What :meth:`Tokenizer.deferred` leaves out.
+_DEFERRED = ("plan", "decoder", "_engine", "_vocabulary", "_post_processor")
+
+
 class Tokenizer:
     """Turns text into ids and ids into text, exactly as the library does that its file was made for.
 
@@ -108,6 +112,28 @@ class Tokenizer:
         )
         self.decoder = make_decoder(spec, self._vocabulary)
         self._post_processor = PostProcessor(spec, self._vocabulary)
+
+    @classmethod
+    def deferred(cls, spec: TokenizerSpec) -> Tokenizer:
+        """A tokenizer whose tables are built when it is first used: one that was trained is often only saved.
+
+        Parameters
+        ----------
+        spec
+            What it is.
+        """
+        tokenizer = cls.__new__(cls)
+        tokenizer.spec = spec
+        return tokenizer
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Build what :meth:`deferred` left out."""
+            if name in _DEFERRED and "spec" in vars(self):
+                self.__init__(self.spec)
+                return vars(self)[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # ----------------------------------------------------------------------------------------------- encoding
 

@@ -299,9 +299,9 @@ def test_specs_go_through_the_json_of_jittok_files(name):
     tokenizer = read(name)
     arrays = {}
     jittok_file._add_model(arrays, tokenizer)
-    stated = json.loads(json.dumps(jittok_file._plain(tokenizer)))
+    stated = json.loads(json.dumps(jittok_file.plain(tokenizer)))
     model = jittok_file._stored_model(stated["model"], arrays, len(tokenizer.model.pieces), "x")
-    assert jittok_file._restored(stated, {"model": model}, 0) == tokenizer
+    assert jittok_file.restored(stated, {"model": model}) == tokenizer
     arrays["model.scores"] = arrays["model.scores"][1:]
     with pytest.raises(FormatError, match=r"model\.scores"):
         jittok_file._stored_model(stated["model"], arrays, len(tokenizer.model.pieces), "x")

@@ -17,6 +17,7 @@ from jittok.spec import (
     CharDelimiterSplit,
     Digits,
     Metaspace,
+    Normalizer,
     Prepend,
     PreTokenizer,
     Punctuation,
@@ -249,6 +250,51 @@ def _is_compact(spec: TokenizerSpec) -> bool:
     from jittok.build.piece_tables import may_leave_blanks
 
     return may_leave_blanks(model.pieces, list(model.types), model.algorithm)
+
+
+@dataclass(frozen=True, slots=True)
+class WordSplit:
+    """The steps from text to words.
+
+    Attributes
+    ----------
+    normalizer
+        None if nothing is to be done.
+    stages
+        See :class:`Plan`.
+    last_split
+        The last cut.
+    skips_blanks
+        Whether `last_split` leaves white space (Unicode White_Space) in: a pre-token is white space and then a word
+        without any, or a word, or white space alone, which is none.
+    """
+
+    normalizer: Rewriter | None
+    stages: tuple[SplitStage | Rewriter, ...]
+    last_split: SplitTables
+    skips_blanks: bool
+
+
+def build_word_split(normalizers: tuple[Normalizer, ...], pre_tokenizers: tuple[PreTokenizer, ...]) -> WordSplit:
+    """Build the tables that make words of text, without a model.
+
+    Parameters
+    ----------
+    normalizers, pre_tokenizers
+        The steps.
+
+    Raises
+    ------
+    UnsupportedError, RegexError
+        As :func:`build_plan`.
+    """
+    normalizer = None
+    if normalizers:
+        from jittok.rewriting import build_rewriter
+
+        normalizer = build_rewriter(normalizers)
+    stages, last, skips_blanks = _stages(pre_tokenizers, may_skip_blanks=True)
+    return WordSplit(normalizer if normalizer else None, tuple(stages), last, skips_blanks)
 
 
 def restored_plan(

@@ -80,6 +80,52 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         ) from None
     pieces, scores, types, presence = _pieces(message.pieces, bool(trainer.byte_fallback), where)
     message.ClearField("pieces")
+    messages = SentencePieceMessages(**parts, presence=presence, others=message.SerializeToString())
+    return _spec_of(pieces, scores, types, (trainer, normalizer, denormalizer), messages, where)
+
+
+def spec_of_parts(
+    pieces: list[tuple[str, float, PieceType]], trainer_spec: bytes, normalizer_spec: bytes, denormalizer_spec: bytes | None
+) -> TokenizerSpec:
+    """Make the spec of a file from its parts, as reading that file would.
+
+    Parameters
+    ----------
+    pieces
+        String, score (a float32 value) and type of each, in order of id.
+    trainer_spec, normalizer_spec, denormalizer_spec
+        Serialized messages.
+
+    Returns
+    -------
+    TokenizerSpec
+
+    Raises
+    ------
+    FormatError
+        The pieces contradict each other, or the charsmap is not sound.
+    """
+    from jittok.formats._sentencepiece_schema import CLASSES
+
+    trainer, normalizer, denormalizer = CLASSES["TrainerSpec"](), CLASSES["NormalizerSpec"](), CLASSES["NormalizerSpec"]()
+    trainer.ParseFromString(trainer_spec)
+    normalizer.ParseFromString(normalizer_spec)
+    denormalizer.ParseFromString(denormalizer_spec or b"")
+    strings, scores, types = zip(*pieces, strict=True)
+    messages = SentencePieceMessages(trainer_spec, normalizer_spec, None, denormalizer_spec)
+    return _spec_of(strings, scores, bytes(types), (trainer, normalizer, denormalizer), messages, "the new model")
+
+
+def _spec_of(
+    pieces: tuple[str, ...],
+    scores: tuple[float, ...],
+    types: bytes,
+    specs: tuple[Any, Any, Any],
+    messages: SentencePieceMessages,
+    where: str,
+) -> TokenizerSpec:
+    """Make the spec of a file that was taken apart; `specs` are the trainer's, normalizer's and denormalizer's."""
+    trainer, normalizer, denormalizer = specs
     kind = _KINDS[trainer.model_type]
     check_pieces(kind, pieces, scores, types, bool(trainer.byte_fallback), where)
     charsmap = _charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
@@ -93,9 +139,7 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         unk_surface=_text(trainer.unk_surface, f"{where}: trainer_spec.unk_surface")
         if trainer.HasField("unk_surface")
         else UNK_SURFACE,
-        messages=SentencePieceMessages(
-            **parts, presence=presence, others=message.SerializeToString()
-        ),
+        messages=messages,
         **_special_ids(trainer, pieces, types),
     )
     step = SentencePieceNormalizer(

@@ -511,6 +511,38 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
 # ------------------------------------------------------------------------------------- chains of components
 
 
+def read_normalizers(block: Mapping[str, Any]) -> tuple[Normalizer, ...]:
+    """Read what a tokenizer.json may have in the field "normalizer".
+
+    Parameters
+    ----------
+    block
+        The object.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        No tokenizer.json could have it, or jittok does not have the component.
+    """
+    return _flatten(Node(dict(block), "normalizer", ""), "normalizer", _NORMALIZERS, "normalizers")
+
+
+def read_pre_tokenizers(block: Mapping[str, Any]) -> tuple[PreTokenizer, ...]:
+    """Read what a tokenizer.json may have in the field "pre_tokenizer".
+
+    Parameters
+    ----------
+    block
+        The object.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        No tokenizer.json could have it, or jittok does not have the component.
+    """
+    return _flatten(Node(dict(block), "pre_tokenizer", ""), "pre_tokenizer", _PRE_TOKENIZERS, "pretokenizers")
+
+
 def _flatten(
     node: Node | None,
     role: str,

@@ -413,29 +413,29 @@ def model_spec(
     from jittok.formats._sentencepiece_schema import CLASSES, MODEL_TYPES
 
     meta = options.meta_pieces()
-    message = CLASSES["Model"]()
+    full: list[tuple[str, float, PieceType]] = []
     rest = iter(pieces)
-    seen = set()
-    for number in range(options.vocab_size):
+    for number in range(min(options.vocab_size, len(meta) + len(pieces))):
         if number in meta:
             piece, kind = meta[number]
-            if len(message.pieces) != number:
-                raise ArgumentError(
-                    f"{piece!r} has the id {number}, but there are only {len(message.pieces)} pieces before it; give "
-                    "it a smaller id, or train on more text"
-                )
-            message.pieces.add(piece=piece.encode(), score=0.0, type=int(kind))
+            full.append((piece, 0.0, kind))
         else:
             following = next(rest, None)
             if following is None:
-                continue
-            piece, score = following
-            message.pieces.add(piece=piece.encode(), score=score)
-        if piece in seen:
-            raise ArgumentError(f"{piece!r} is a meta piece and was found in training too; give it another string")
-        seen.add(piece)
+                break
+            full.append((*following, PieceType.NORMAL))
+    size = len(full)
+    for number, (piece, _) in meta.items():
+        if number >= size:
+            raise ArgumentError(
+                f"{piece!r} has the id {number}, but there are only {size} pieces before it; give it a smaller id, or "
+                "train on more text"
+            )
+    if len({piece for piece, _, _ in full}) < size:
+        strings = [piece for piece, _, _ in full]
+        twice = next(piece for piece, _ in meta.values() if strings.count(piece) > 1)
+        raise ArgumentError(f"{twice!r} is a meta piece and was found in training too; give it another string")
     assert next(rest, None) is None, "more pieces than the vocabulary has room for"
-    size = len(message.pieces)
     if size < options.vocab_size and not (not options.hard_vocab_limit if stop is None else stop):
         raise ArgumentError(
             f"vocab_size={options.vocab_size} cannot be reached with these texts; expected at most {size}. Give a "
@@ -453,8 +453,7 @@ def model_spec(
             getattr(target, name).extend(item.encode() for item in value)
         else:
             setattr(target, name, value.encode() if isinstance(value, str) else value)
-    message.trainer_spec.append(trainer.SerializeToString(deterministic=True))
-    message.normalizer_spec.append(normalizer.SerializeToString(deterministic=True))
+    denormalizer = None
     if options.denormalization_rule_tsv:
         path = options.denormalization_rule_tsv
         denormalizer = CLASSES["NormalizerSpec"](
@@ -464,6 +463,10 @@ def model_spec(
             remove_extra_whitespaces=False,
             escape_whitespaces=False,
             normalization_rule_tsv=path.encode(),
-        )
-        message.denormalizer_spec.append(denormalizer.SerializeToString(deterministic=True))
-    return sentencepiece_model.read(message.SerializeToString(deterministic=True), "the new model")
+        ).SerializeToString(deterministic=True)
+    return sentencepiece_model.spec_of_parts(
+        full,
+        trainer.SerializeToString(deterministic=True),
+        normalizer.SerializeToString(deterministic=True),
+        denormalizer,
+    )
