@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jittok.spec import AddedToken
     from jittok.streaming import DecodeStream
     from jittok.tokenizer import Tokenizer, load, load_bytes, load_default
+    from jittok.training.unigram import train_unigram
     from jittok.training.word_counts import WordCounts, count_words
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ _HOME = {
     "load": "jittok.tokenizer",
     "load_bytes": "jittok.tokenizer",
     "load_default": "jittok.tokenizer",
+    "train_unigram": "jittok.training.unigram",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "load",
     "load_bytes",
     "load_default",
+    "train_unigram",
 ]
 
 

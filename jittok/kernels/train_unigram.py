@@ -78,7 +78,7 @@ class Lattices(NamedTuple):
     begin: NDArray[np.int32]  # [words] place of the first character of each word
     length: NDArray[np.int32]  # [words] characters
     counts: NDArray[np.int64]  # [words] how often each occurs
-    starts: NDArray[np.int64]  # [places + 1] the first edge that begins at each place
+    starts: NDArray[np.int32]  # [places + 1] the first edge that begins at each place
     edges: NDArray[np.uint32]  # piece << shift | characters, by place and then by length, unknown ones last
 
 
@@ -152,6 +152,81 @@ def new_search() -> Search:
 
 
 # ------------------------------------------------------------------------------------------------------ seed pieces
+
+
+@kernel
+def copy_last_words(data: Any, starts: Any, ends: Any, joins: int, last: Any, words: Any, indptr: Any) -> int:
+    """Copy what follows the last blank of each sentence, that blank first.
+
+    Parameters
+    ----------
+    data, starts, ends
+        uint8[m], int64[n], int64[n]: the sentences, with U+0020 for blanks.
+    joins
+        1: runs of blanks stay together; else 0.
+    last
+        int64[n], set to where each last word begins.
+    words, indptr
+        uint8[k], int64[n + 1], set to the words; there is room.
+
+    Returns
+    -------
+    int
+        The bytes of all words.
+    """
+    size = np.int64(0)
+    for sentence in range(len(starts)):
+        start = np.int64(starts[sentence])
+        end = np.int64(ends[sentence])
+        at = max(end - 1, start)
+        while at > start and data[np.uint64(at)] != 0x20:
+            at -= 1
+        while joins and at > start and data[np.uint64(at)] == 0x20 and data[np.uint64(at - 1)] == 0x20:
+            at -= 1
+        last[sentence] = at
+        for k in range(at, end):
+            words[np.uint64(size)] = data[np.uint64(k)]
+            size += 1
+        indptr[sentence + 1] = size
+    return size
+
+
+@kernel
+def pack_characters(
+    codepoints: Any, indptr: Any, code_of: Any, strings: Any, first: int, bits: int, n: int, keys: Any
+) -> int:
+    """Write the characters from `first` on of some strings as numbers that sort as they do.
+
+    Parameters
+    ----------
+    codepoints, indptr
+        uint32[m], int64[k + 1]: all strings.
+    code_of
+        int32[0x110000], the number of each character, from 1 on.
+    strings
+        int64[j], the strings to take.
+    first, bits, n
+        Number of the first character, bits for each, and how many. Where a string has no more, a 0 stands.
+    keys
+        int64[j], set.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    for k in range(len(strings)):
+        string = np.int64(strings[k])
+        at = np.int64(indptr[np.uint64(string)]) + first
+        end = np.int64(indptr[np.uint64(string + 1)])
+        key = np.int64(0)
+        for _ in range(n):
+            key <<= bits
+            if at < end:
+                key |= np.int64(code_of[np.uint64(codepoints[np.uint64(at)])])
+                at += 1
+        keys[k] = key
+    return 0
 
 
 @kernel
@@ -356,7 +431,7 @@ def count_edges(begin: Any, length: Any, lowest: Any, parent: Any, starts: Any) 
     lowest, parent
         What :func:`place_pieces` found.
     starts
-        int64[places + 1], set.
+        int32[places + 1], set, which takes less than 2**31 edges.
 
     Returns
     -------
@@ -407,6 +482,32 @@ def write_edges(
                 edges[np.uint64(at)] = np.int64(piece[np.uint64(node)]) << shift | candidate_length[np.uint64(node)]
                 node = np.int64(parent[np.uint64(node)])
             edges[np.uint64(at - 1)] = letter << shift | 1
+    return 0
+
+
+@kernel
+def check_edges(lattices: Any, n_pieces: int, shift: int) -> int:
+    """Whether all edges are of pieces, unknown characters among them, and stay within their words: 0, else 1."""
+    edges = lattices.edges
+    starts = lattices.starts
+    mask = (1 << shift) - 1
+    for word in range(len(lattices.begin)):
+        first = np.int64(lattices.begin[word])
+        end = first + lattices.length[word]
+        for place in range(first, end):
+            begin = np.int64(starts[np.uint64(place)])
+            stop = np.int64(starts[np.uint64(place + 1)])
+            if begin < 0 or begin >= stop or stop > len(edges):
+                return 1
+            has_letter = False
+            for at in range(begin, stop):
+                edge = np.int64(edges[np.uint64(at)])
+                size = edge & mask
+                if size == 0 or place + size > end or edge >> shift > n_pieces:
+                    return 1
+                has_letter = has_letter or size == 1
+            if not has_letter:
+                return 1
     return 0
 
 
@@ -1085,9 +1186,7 @@ def lose(
 
 
 @kernel
-def find_unreachable(
-    lattices: Any, scores: Any, shift: int, place: Any, length: Any, scratch: Any, unreachable: Any
-) -> int:
+def find_unreachable(lattices: Any, scores: Any, shift: int, place: Any, length: Any, scratch: Any, unreachable: Any) -> int:
     """Mark pieces whose own characters have a better segmentation without them.
 
     Parameters

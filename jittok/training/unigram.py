@@ -10,18 +10,32 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import ArgumentError
+from jittok.errors import ArgumentError, FormatError, TrainingWarning, UnsupportedError
 from jittok.tables import read_only
+from jittok.training.followers import NEXT_SENTENCE, NO_SENTENCE, Followers, load_followed
+from jittok.training.progress import Checkpoint, Progress
 from jittok.training.sentencepiece_corpus import SentencePieceCorpus
-from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
+from jittok.training.sentencepiece_options import (
+    BLANK,
+    BOUNDARY,
+    OUTSIDE,
+    SentencePieceOptions,
+    model_spec,
+    sentencepiece_options,
+)
+
+if TYPE_CHECKING:
+    from jittok.tokenizer import Tokenizer
 
 EStep = Literal["exact", "linear"]
 T = TypeVar("T")
@@ -34,19 +48,9 @@ SLICE_PIECES = 1 << 15
 SLICE_SUFFIXES = 1 << 20
 #: The exact way has as many groups as the reference has threads; the linear one always so many.
 LINEAR_GROUPS = 16
-#: In :class:`Followers`: what follows is of the next sentence; there is none.
-NEXT_SENTENCE, NO_SENTENCE = 256, 512
-
-
-class Followers(NamedTuple):
-    """What comes after words: seed pieces must be followed by at least two different bytes.
-
-    All arrays are of one length; every word is there at least once, and no pair of word and follower twice.
-    """
-
-    word: NDArray[np.int64]  # number of the word
-    follow: NDArray[np.int64]  # first byte of the next character, plus NEXT_SENTENCE if that is the next sentence's first
-    count: NDArray[np.int64]  # how often
+CHECKPOINT_KIND = "unigram training"
+CHECKPOINT_SECONDS = 60.0
+Unreachable = Literal["error", "warn", "stop"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class _State:
     ----------
     round, iteration
         How many rounds are done, and how many iterations of this one.
+    letters
+        uint32[k], the alphabet, the most frequent first.
     strings, indptr
         uint32[m], int64[n + 1]: all seed pieces.
     seeds
@@ -75,6 +81,7 @@ class _State:
 
     round: int
     iteration: int
+    letters: NDArray[np.uint32]
     strings: NDArray[np.uint32]
     indptr: NDArray[np.int64]
     seeds: NDArray[np.int64]
@@ -133,9 +140,7 @@ def _letters(corpus: SentencePieceCorpus, options: SentencePieceOptions) -> tupl
     flags = np.full(n, kernels.IS_OUTSIDE, np.uint8)
     digits = ((codepoint >= 0x30) & (codepoint <= 0x39)) | ((codepoint >= 0xFF10) & (codepoint <= 0xFF19))
     outside = ~is_character | np.isin(codepoint, [0, 0x20, ord(BOUNDARY), ord(OUTSIDE)])
-    flags[symbols] = (
-        outside * kernels.IS_OUTSIDE | (codepoint == ord(BLANK)) * kernels.IS_BLANK | digits * kernels.IS_DIGIT
-    )
+    flags[symbols] = outside * kernels.IS_OUTSIDE | (codepoint == ord(BLANK)) * kernels.IS_BLANK | digits * kernels.IS_DIGIT
     if not options.split_by_number:
         script[symbols[digits]] = kernels.ANY_SCRIPT
     symbol_of = np.zeros(0x110000, np.int32)
@@ -197,9 +202,7 @@ def _candidates(text: Any, order: Any, part_of: Any, weights: Any, letters: Any,
         n_repeats = int(state[repeats_of.FOUND])
         if found + n_repeats > len(candidates.left):
             candidates = _grown(candidates, found + n_repeats + found // 2, found)
-        found = int(
-            kernels.keep_pieces(text, order, repeats, n_repeats, letters, flags, most, candidates, found)
-        )
+        found = int(kernels.keep_pieces(text, order, repeats, n_repeats, letters, flags, most, candidates, found))
     return _grown(candidates, found, found)
 
 
@@ -236,9 +239,7 @@ def _physical_order(n_words: int, groups: int) -> tuple[NDArray[np.int64], NDArr
     return order, np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-def seed_state(
-    corpus: SentencePieceCorpus, followers: Followers, options: SentencePieceOptions, groups: int
-) -> _State:
+def seed_state(corpus: SentencePieceCorpus, followers: Followers, options: SentencePieceOptions, groups: int) -> _State:
     """Find the seed pieces, and where they occur in the words.
 
     Parameters
@@ -278,9 +279,7 @@ def seed_state(
     word_lengths = np.diff(corpus.indptr)
     size = int(word_lengths[part_word].sum()) + 2 * len(parts) + int((follow >= NEXT_SENTENCE).sum()) + 1
     if size >= 1 << 31:
-        raise ArgumentError(
-            f"texts: {size:,} different characters are more than 2**31; train on a sample of the texts"
-        )
+        raise ArgumentError(f"texts: {size:,} different characters are more than 2**31; train on a sample of the texts")
     text, part_of, begin = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(len(parts), np.int32)
     kernels.write_parts(corpus.codepoints, corpus.indptr, symbol_of, part_word, part_follow, text, part_of, begin)
     weights = np.append(followers.count[parts], 0)
@@ -309,8 +308,10 @@ def seed_state(
     del order
     word_begin = begin[:n_words].copy()
     physical_lengths = word_lengths[order_of_words].astype(np.int32)
-    starts = np.empty(limit + 1, np.int64)
+    starts = np.empty(limit + 1, np.int32)
     n_edges = int(kernels.count_edges(word_begin, physical_lengths, lowest, parent, starts))
+    if n_edges >= 1 << 31:
+        raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
     shift = max(options.max_sentencepiece_length.bit_length(), 1)
     if len(scores) + 1 >= 1 << (32 - shift):
         raise ArgumentError(
@@ -320,17 +321,16 @@ def seed_state(
     lattices = kernels.Lattices(
         word_begin, physical_lengths, corpus.counts[order_of_words], starts, np.empty(n_edges, np.uint32)
     )
-    kernels.write_edges(
-        text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift
-    )
+    kernels.write_edges(text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift)
     places = np.zeros(len(scores), np.int32)
     places[n_letters:] = occurrence[chosen]
     lengths = np.ones(len(scores), np.int32)
     lengths[n_letters:] = candidates.length[chosen]
     strings, indptr = _strings(text, symbol_of, places, lengths, letter_codes)
     return _State(
-        0, 0, strings, indptr, np.arange(len(scores)), scores, places, lengths, lattices, group_starts, shift
-    )
+        0, 0, corpus.letters, strings, indptr, np.arange(len(scores)), scores, places, lengths, lattices, group_starts,
+        shift,
+    )  # fmt: skip
 
 
 def _letter_pieces(corpus: SentencePieceCorpus) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -394,6 +394,27 @@ class _Workers:
                         future.cancel()
 
 
+def _uninterrupted(run: Callable[..., None], *arguments: Any) -> None:
+    """Call `run`, and let Ctrl-C act only when it is done: a tenth of a second at most, and never by halves."""
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            run(*arguments)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    while thread.is_alive():
+        try:
+            thread.join()
+        except KeyboardInterrupt as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
 class _Trainer:
     """Goes from one state to the next."""
 
@@ -410,7 +431,7 @@ class _Trainer:
         lattices = state.lattices
         self._longest = int(lattices.length.max(initial=1))
         ends = lattices.starts[lattices.begin + lattices.length.astype(np.int64)]
-        self._edges = np.concatenate(([0], np.cumsum(ends - lattices.starts[lattices.begin])))
+        self._edges = np.concatenate(([0], np.cumsum(ends - lattices.starts[lattices.begin], dtype=np.int64)))
         self._most_edges = int(np.diff(self._edges).max(initial=1))
 
     def _scratch(self) -> tuple[Any, Any]:
@@ -487,10 +508,9 @@ class _Trainer:
         self.objective = -sum(float(value[0]) for value in objectives) / max(int(state.lattices.counts.sum()), 1)
         kept, new_scores = np.empty(len(expected), np.int64), np.empty(len(expected), np.float32)
         n = int(kernels.maximize(expected, kept, new_scores))
-        self._keep(kept[:n], new_scores[:n].copy())
-        self.state = replace(self.state, iteration=state.iteration + 1)
+        _uninterrupted(self._keep, kept[:n], new_scores[:n].copy(), state.round, state.iteration + 1)
 
-    def _keep(self, kept: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
+    def _keep(self, kept: NDArray[np.int64], scores: NDArray[np.float32], round_: int, iteration: int) -> None:
         """Give up all pieces but some, which get this order and these scores."""
         state = self.state
         new_piece = np.full(len(state.seeds) + 1, -1, np.int32)
@@ -503,8 +523,9 @@ class _Trainer:
 
         deque(self.workers.map(work, list(range(len(state.groups) - 1))), maxlen=0)
         self.state = replace(
-            state, seeds=state.seeds[kept], scores=scores, places=state.places[kept], lengths=state.lengths[kept]
-        )
+            state, round=round_, iteration=iteration, seeds=state.seeds[kept], scores=scores,
+            places=state.places[kept], lengths=state.lengths[kept],
+        )  # fmt: skip
 
     def prune(self) -> None:
         """Give up the pieces that are missed least."""
@@ -537,8 +558,7 @@ class _Trainer:
         if len(kept) <= size:  # else the reference never meets its limit
             candidates = candidates[: size - len(kept)]
         kept = np.concatenate((kept, candidates))
-        self._keep(kept, state.scores[kept])
-        self.state = replace(self.state, round=state.round + 1, iteration=0)
+        _uninterrupted(self._keep, kept, state.scores[kept], state.round + 1, 0)
 
     @property
     def desired(self) -> int:
@@ -550,19 +570,14 @@ class _Trainer:
         return self.state.round > 0 and self.state.iteration == 0 and len(self.state.seeds) <= self.desired
 
     def advance(self) -> None:
-        """The next iteration, and the pruning if that was the last one of a round."""
-        self.iterate()
+        """The next iteration, or the pruning that ends a round."""
         if self.state.iteration == self.options.num_sub_iterations:
             self.prune()
+        else:
+            self.iterate()
 
-    def finish(self, corpus_letters: list[tuple[str, int]]) -> list[tuple[str, float]]:
-        """The pieces of the model, in order, with scores.
-
-        Parameters
-        ----------
-        corpus_letters
-            The alphabet and its counts, the most frequent first.
-        """
+    def finish(self) -> list[tuple[str, float]]:
+        """The pieces of the model, in order, with scores."""
         state = self.state
         scratch, _ = self._scratch()
         unreachable = np.empty(len(state.seeds), np.uint8)
@@ -576,7 +591,7 @@ class _Trainer:
         scores = dict(found)
         chosen: dict[str, np.float32] = {}
         penalty = np.float32(0)
-        for letter, _ in corpus_letters:
+        for letter in map(chr, state.letters.tolist()):
             if letter in scores:
                 chosen[letter] = scores[letter]
             else:
@@ -593,3 +608,279 @@ class _Trainer:
 
 def _by_score(item: tuple[str, np.float32]) -> tuple[float, bytes]:
     return -float(item[1]), item[0].encode()
+
+
+# ---------------------------------------------------------------------------------------------------- checkpoints
+
+
+def _stored(state: _State) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A state as JSON values and arrays."""
+    fields = {name: getattr(state, name) for name in _State.__dataclass_fields__ if name != "lattices"}
+    arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+    arrays.update({f"lattices_{name}": array for name, array in state.lattices._asdict().items()})
+    return {name: value for name, value in fields.items() if name not in arrays}, arrays
+
+
+def _restored(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], groups: int, where: str) -> _State:
+    """The state that :func:`_stored` stated.
+
+    Raises
+    ------
+    FormatError
+        It contradicts itself.
+    """
+    from jittok.kernels.train_unigram import Lattices
+
+    broken = FormatError(f"{where}: the checkpoint contradicts itself; train from the beginning")
+    try:
+        lattices = Lattices(*(np.array(arrays[f"lattices_{name}"]) for name in Lattices._fields))
+        fields: dict[str, Any] = {
+            name: np.array(arrays[name]) if name in arrays else int(values[name])
+            for name in _State.__dataclass_fields__
+            if name != "lattices"
+        }
+        state = _State(lattices=lattices, **fields)
+        kinds: dict[str, Any] = {
+            "letters": np.uint32, "strings": np.uint32, "indptr": np.int64, "seeds": np.int64, "scores": np.float32,
+            "places": np.int32, "lengths": np.int32, "groups": np.int64,
+        }  # fmt: skip
+        of_lattices: tuple[Any, ...] = (np.int32, np.int32, np.int64, np.int32, np.uint32)
+        holds = all(fields[name].dtype == kind and fields[name].ndim == 1 for name, kind in kinds.items()) and all(
+            array.dtype == kind and array.ndim == 1 for array, kind in zip(lattices, of_lattices, strict=True)
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise broken from None
+    if not holds or not _is_sound(state, groups):
+        raise broken
+    return state
+
+
+def _is_sound(state: _State, groups: int) -> bool:
+    """Whether no kernel would reach beyond an array."""
+
+    def within(array: NDArray[Any], low: int, high: int) -> bool:
+        return len(array) == 0 or bool(low <= array.min() and array.max() <= high)
+
+    lattices, n = state.lattices, len(state.seeds)
+    n_words, n_places, n_seeds = len(lattices.begin), len(lattices.starts) - 1, len(state.indptr) - 1
+    if n == 0 or n_seeds < 1 or n_words == 0 or not 1 <= state.shift <= 16 or state.round < 0 or state.iteration < 0:
+        return False
+    if not len(lattices.begin) == len(lattices.length) == len(lattices.counts):
+        return False
+    if not n == len(state.scores) == len(state.places) == len(state.lengths) or not np.isfinite(state.scores).all():
+        return False
+    if not within(lattices.length, 1, n_places) or not within(state.lengths, 1, (1 << state.shift) - 1):
+        return False
+    ends = lattices.begin.astype(np.int64) + lattices.length
+    if not within(lattices.begin, 0, n_places) or not within(ends, 0, n_places) or (ends[:-1] >= lattices.begin[1:]).any():
+        return False
+    if not within(state.places, 0, n_places) or not within(state.places.astype(np.int64) + state.lengths, 0, n_places):
+        return False
+    if len(state.groups) != groups + 1 or state.groups[0] != 0 or state.groups[-1] != n_words:
+        return False
+    if (np.diff(state.groups) < 0).any() or (np.diff(state.indptr) < 1).any() or state.indptr[0] != 0:
+        return False
+    if state.indptr[-1] != len(state.strings) or not within(state.seeds, 0, n_seeds - 1):
+        return False
+    from jittok.kernels.train_unigram import check_edges
+
+    return int(check_edges(lattices, n, state.shift)) == 0
+
+
+# ---------------------------------------------------------------------------------------------------- the function
+
+
+def train_unigram(
+    texts: object = None,
+    *,
+    vocab_size: int = 8000,
+    reference_threads: int = 16,
+    e_step: EStep = "exact",
+    counts: Any = None,
+    threads: int | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    unreachable: Unreachable | None = None,
+    **options: Any,
+) -> Tokenizer:
+    """Train a SentencePiece unigram model: the pieces and scores of sentencepiece 0.2.3, bit for bit.
+
+    Parameters
+    ----------
+    texts
+        One sentence each: the path of a file with one a line, or any iterable of texts; see
+        :func:`~jittok.training.sentencepiece_corpus.count_texts`.
+    vocab_size
+        Pieces, meta pieces among them.
+    reference_threads
+        The ``num_threads`` of the reference, whose float32 sums depend on it, and so do some pieces. 16 is its default.
+    e_step
+        "exact"; or "linear": expectations in float64 and without logarithms, about twice as fast in all. About one
+        piece in a thousand differs then, no more than between two numbers of `reference_threads`, which is not used.
+    counts
+        Instead of texts: see :func:`~jittok.training.sentencepiece_corpus.words_of_counts`. They do not say which words
+        ended sentences, which the reference's choice of seed pieces depends on: every word that occurs twice is taken
+        to have done so. The model is not exactly that of the texts then.
+    threads
+        How many threads to use; the result does not depend on it. None: one for each processor.
+    progress
+        Whether to show how far it is.
+    checkpoint
+        A file that is written to at the end of an iteration every minute, and when training is interrupted.
+    resume
+        A checkpoint to go on from, instead of `texts`, to the same result. Options must be as before.
+    unreachable
+        What to do if there are fewer pieces than asked for: "error", or make a smaller vocabulary and "warn" or just
+        "stop". None: an error, unless ``hard_vocab_limit=False``.
+    **options
+        Of the trainer, by the reference's names (``seed_sentencepiece_size``, ``shrinking_factor``,
+        ``num_sub_iterations``, ``byte_fallback``, ``user_defined_symbols``, ``required_chars`` and so on): see
+        :class:`~jittok.training.sentencepiece_options.SentencePieceOptions`. Of the texts: ``field``, ``column`` and
+        ``errors`` of :func:`~jittok.training.texts.read_texts`.
+
+    Returns
+    -------
+    Tokenizer
+        ``save("x.model")`` writes a file for sentencepiece, ``save("tokenizer.json")`` one for tokenizers.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An option is wrong, nothing is left to train on, or the size cannot be reached; the message says which can.
+    TextError, FormatError, MissingFileError
+        The texts, counts, rules or checkpoint cannot be read.
+    OutputError
+        The checkpoint cannot be written.
+
+    Warns
+    -----
+    TrainingWarning
+        Texts were left out that are not just empty; or the vocabulary is smaller than asked for.
+    """
+    from jittok.tokenizer import Tokenizer
+
+    if e_step not in ("exact", "linear"):
+        raise ArgumentError(f"e_step={e_step!r}: expected 'exact' or 'linear'")
+    if unreachable not in (None, "error", "warn", "stop"):
+        raise ArgumentError(f"unreachable={unreachable!r}: expected 'error', 'warn' or 'stop'")
+    if "num_threads" in options:
+        raise ArgumentError("num_threads: the reference's is reference_threads here, and jittok's own is threads")
+    if options.get("seed_sentencepieces_file"):
+        raise UnsupportedError("seed_sentencepieces_file: seed pieces are always found in the texts; leave it out")
+    if options.pop("memory_limit", None) is not None:
+        raise UnsupportedError("memory_limit= is for BPE; here memory goes with the words that differ. Train on a sample")
+    reading = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    if reference_threads != 16:
+        options["num_threads"] = reference_threads
+    checked = sentencepiece_options("unigram", vocab_size=vocab_size, **options)
+    groups = checked.num_threads if e_step == "exact" else LINEAR_GROUPS
+    n_threads = _n_threads(threads)
+    settings = {name: value for name, value in asdict(checked).items() if name != "given"}
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    settings["e_step"] = e_step
+    corpus: tuple[SentencePieceCorpus, Followers] | None = None
+    if resume is not None:
+        if texts is not None or counts is not None:
+            raise ArgumentError("resume= goes on with the words of the checkpoint; leave texts and counts out")
+        state = _resumed(resume, settings, groups)
+    else:
+        corpus = load_followed(texts, checked, counts=counts, threads=n_threads, progress=progress, **reading)
+        _check_corpus(corpus[0])
+        state = seed_state(*corpus, checked, groups)
+    pieces = _learned(_Trainer(checked, e_step, n_threads, state), settings, checkpoint, progress)
+    del state
+    stops = not checked.hard_vocab_limit if unreachable is None else unreachable != "error"
+    size = len(pieces) + len(checked.meta_pieces())
+    if size < checked.vocab_size:
+        if not stops:
+            raise ArgumentError(_largest(size, checked, e_step, n_threads, corpus))
+        if unreachable == "warn":
+            warnings.warn(
+                f"vocab_size={vocab_size} cannot be reached with these texts; the vocabulary has {size} pieces",
+                TrainingWarning,
+                stacklevel=2,
+            )
+    return Tokenizer.deferred(model_spec(checked, pieces, stop=stops))
+
+
+def _n_threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
+    return int(threads)
+
+
+def _check_corpus(corpus: SentencePieceCorpus) -> None:
+    """Refuse texts without letters, and tell what was left out."""
+    if len(corpus.letters) == 0 or not (corpus.letter_counts > 0).any():
+        raise ArgumentError("texts: nothing is left to train on but symbols; expected other text too")
+    report = corpus.report
+    if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
+        warnings.warn(report.summary(), TrainingWarning, stacklevel=3)
+
+
+def _learned(
+    trainer: _Trainer,
+    settings: Mapping[str, Any],
+    checkpoint: str | os.PathLike[str] | None,
+    progress: bool,
+) -> list[tuple[str, float]]:
+    """All rounds, with a bar and checkpoints; the pieces."""
+    written = time.monotonic()
+
+    def write() -> None:
+        if checkpoint is not None:
+            values, arrays = _stored(trainer.state)
+            Checkpoint(checkpoint, CHECKPOINT_KIND).write({"settings": dict(settings), **values}, arrays)
+
+    with Progress(None, "iteration", "training unigram", progress) as bar:
+        try:
+            while not trainer.is_done():
+                n = len(trainer.state.seeds)
+                trainer.advance()
+                bar.advance(trainer.state.iteration > 0, f"{n:,} pieces, {trainer.objective:.4f} nats a word")
+                if time.monotonic() - written > CHECKPOINT_SECONDS:
+                    write()
+                    written = time.monotonic()
+        except KeyboardInterrupt:
+            write()
+            raise
+    return trainer.finish()
+
+
+def _resumed(path: str | os.PathLike[str], settings: Mapping[str, Any], groups: int) -> _State:
+    """Where a checkpoint goes on, if its settings are these."""
+    values, arrays = Checkpoint(path, CHECKPOINT_KIND).read()
+    stored = values.get("settings", {})
+    for name, value in settings.items():
+        if stored.get(name) != value:
+            raise ArgumentError(
+                f"{path}: the checkpoint was made with {name}={stored.get(name)!r}, not {value!r}; give the same options "
+                "as before"
+            )
+    return _restored(values, arrays, groups, str(path))
+
+
+def _largest(
+    size: int,
+    options: SentencePieceOptions,
+    e_step: EStep,
+    threads: int,
+    corpus: tuple[SentencePieceCorpus, Followers] | None,
+) -> str:
+    """The message that a size cannot be reached, with one that can: fewer pieces may lead to fewer still."""
+    tried = options.vocab_size
+    while corpus is not None and size < tried:
+        tried = size
+        smaller = replace(options, vocab_size=tried)
+        groups = options.num_threads if e_step == "exact" else LINEAR_GROUPS
+        trainer = _Trainer(smaller, e_step, threads, seed_state(*corpus, smaller, groups))
+        while not trainer.is_done():
+            trainer.advance()
+        size = len(trainer.finish()) + len(smaller.meta_pieces())
+    return (
+        f"vocab_size={options.vocab_size} cannot be reached with these texts; expected at most {size}. Give a smaller one "
+        "or more text, or take what there is with hard_vocab_limit=False"
+    )
