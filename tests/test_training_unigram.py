@@ -273,7 +273,9 @@ def test_corpora(name, size, vocab_size, threads, tmp_path):
 def test_linear_expectations(words):
     """Both ways of summing give the same, but for rounding; long words are scaled."""
     options = sentencepiece_options("unigram", vocab_size=80)
-    state = unigram.seed_state(*followers.load_followed(some_lines(words=words), options), options, 1)
+    state = unigram.seed_state(
+        unigram.lay_out(*followers.load_followed(some_lines(words=words), options), options, 1), options
+    )
     n = len(state.seeds)
     scratch = kernels.new_scratch(400, 20_000)
     scores = np.append(state.scores, state.scores.min() - np.float32(10))
@@ -397,7 +399,7 @@ def test_resumed_from_an_interruption(tmp_path, monkeypatch, after):
 def test_broken_checkpoints(tmp_path, name, change):
     path = tmp_path / "checkpoint"
     options = sentencepiece_options("unigram", vocab_size=80)
-    state = unigram.seed_state(*followers.load_followed(some_lines(), options), options, 16)
+    state = unigram.seed_state(unigram.lay_out(*followers.load_followed(some_lines(), options), options, 16), options)
     values, arrays = unigram._stored(state)
     settings_ = {"e_step": "exact"}
     file = Checkpoint(path, unigram.CHECKPOINT_KIND)

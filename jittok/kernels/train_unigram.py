@@ -72,6 +72,12 @@ class Candidates(NamedTuple):
     weight: NDArray[np.int64]  # how often it occurs
 
 
+def new_candidates() -> Candidates:
+    """No candidates, and no room for any."""
+    left, right, length, n_bytes = (np.empty(0, np.int32) for _ in range(4))
+    return Candidates(left, right, length, n_bytes, np.empty(0, np.uint8), np.empty(0, np.int64))
+
+
 class Lattices(NamedTuple):
     """All words and their edges."""
 
@@ -231,7 +237,7 @@ def pack_characters(
 
 @kernel
 def write_parts(
-    codepoints: Any, indptr: Any, symbol_of: Any, part_word: Any, part_follow: Any, text: Any, part_of: Any, begin: Any
+    codepoints: Any, indptr: Any, symbol_of: Any, part_word: Any, part_follow: Any, text: Any, begin: Any
 ) -> int:
     """Write words, each with what follows it, as the text in which seed pieces are found.
 
@@ -243,7 +249,7 @@ def write_parts(
         int32[0x110000], the symbol of each codepoint.
     part_word, part_follow
         int32[parts]: the word of each part, and the symbol that follows it, plus 2**24 if that begins the next line.
-    text, part_of
+    text
         int32[n], set: n is the sum of the words' lengths and 2 or, at line ends, 3 for each part, and 1.
     begin
         int32[parts], set to where each part begins.
@@ -255,7 +261,6 @@ def write_parts(
     """
     at = np.int64(0)
     for part in range(len(part_word)):
-        first = at
         word = np.int64(part_word[part])
         begin[part] = at
         for k in range(indptr[np.uint64(word)], indptr[np.uint64(word + 1)]):
@@ -268,11 +273,18 @@ def write_parts(
         text[np.uint64(at)] = follow & 0xFFFFFF
         text[np.uint64(at + 1)] = SEPARATOR
         at += 2
-        for k in range(first, at):
-            part_of[np.uint64(k)] = part
     text[np.uint64(at)] = END
-    part_of[np.uint64(at)] = len(part_word)
     return at + 1
+
+
+@kernel
+def copy_strings(text: Any, begin: Any, indptr: Any, strings: Any) -> int:
+    """Copy string `i`, which begins at ``begin[i]`` of `text`, to ``strings[indptr[i]:indptr[i + 1]]``."""
+    for k in range(len(begin)):
+        at = np.int64(begin[np.uint64(k)]) - indptr[np.uint64(k)]
+        for to in range(indptr[np.uint64(k)], indptr[np.uint64(k + 1)]):
+            strings[np.uint64(to)] = text[np.uint64(at + to)]
+    return 0
 
 
 @helper
@@ -359,9 +371,7 @@ def keep_pieces(
 
 
 @kernel
-def place_pieces(
-    order: Any, candidates: Any, piece: Any, limit: int, stack: Any, parent: Any, occurrence: Any, lowest: Any
-) -> int:
+def place_pieces(order: Any, candidates: Any, piece: Any, stack: Any, parent: Any, occurrence: Any, lowest: Any) -> int:
     """Find the longest seed piece that begins at each position, and for each piece the next shorter one.
 
     Parameters
@@ -372,8 +382,6 @@ def place_pieces(
         In post-order, as :func:`keep_pieces` leaves them.
     piece
         int32[candidates], the piece that each became, -1 for none.
-    limit
-        Positions from here on count as no occurrences; every candidate has an earlier one.
     stack
         int64[longest piece + 2].
     parent
@@ -381,7 +389,8 @@ def place_pieces(
     occurrence
         int32[candidates], set for pieces: the first position where it occurs.
     lowest
-        int32[n], set: the candidate of the longest piece at each position, -1 for none.
+        int32[places], set: the candidate of the longest piece at each position, -1 for none. Later positions count as no
+        occurrences; every candidate has an earlier one.
 
     Returns
     -------
@@ -407,10 +416,11 @@ def place_pieces(
         position = np.int64(order[np.uint64(rank)])
         if height > 0:
             top = np.int64(stack[height - 1])
-            lowest[np.uint64(position)] = top
-            if position < limit and position < occurrence[np.uint64(top)]:
-                occurrence[np.uint64(top)] = position
-        else:
+            if position < len(lowest):
+                lowest[np.uint64(position)] = top
+                if position < occurrence[np.uint64(top)]:
+                    occurrence[np.uint64(top)] = position
+        elif position < len(lowest):
             lowest[np.uint64(position)] = -1
     while height > 1:
         height -= 1

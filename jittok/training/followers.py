@@ -39,7 +39,7 @@ class Followers(NamedTuple):
 
     word: NDArray[np.int64]  # number of the word
     follow: NDArray[np.int64]  # first byte of the next character, plus NEXT_SENTENCE if that is the next sentence's first
-    count: NDArray[np.int64]  # how often
+    times: NDArray[np.int64]  # how often
 
 
 def load_followed(
@@ -185,6 +185,8 @@ def _ordered(
     words: CountedWords, more: CountedWords | None, alphabet: Alphabet
 ) -> tuple[SentencePieceCorpus, NDArray[np.int64]]:
     """Words in order of their counts and then of their UTF-8, equal ones counted together; and the numbers of `more`."""
+    from jittok.kernels.train_unigram import copy_strings
+
     codepoints, indptr = decoded_words(words, alphabet)
     n = len(words.counts)
     if more is not None:
@@ -204,9 +206,9 @@ def _ordered(
     chosen = example[order]
     lengths = np.diff(indptr)[chosen]
     new_indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    at = np.repeat(indptr[chosen] - new_indptr[:-1], lengths)
-    at += np.arange(len(at))
-    corpus = SentencePieceCorpus(alphabet.letters, alphabet.counts, codepoints[at], new_indptr, counts[order], words.report)
+    ordered = np.empty(int(new_indptr[-1]), np.uint32)
+    copy_strings(codepoints, indptr[chosen], new_indptr, ordered)
+    corpus = SentencePieceCorpus(alphabet.letters, alphabet.counts, ordered, new_indptr, counts[order], words.report)
     return corpus, number[rank[n:]]
 
 

@@ -45,7 +45,7 @@ U = TypeVar("U")
 SLICE_EDGES = 1 << 21
 #: Pieces, and suffixes, that one call of a kernel goes through.
 SLICE_PIECES = 1 << 15
-SLICE_SUFFIXES = 1 << 20
+SLICE_SUFFIXES = 1 << 18
 #: The exact way has as many groups as the reference has threads; the linear one always so many.
 LINEAR_GROUPS = 16
 CHECKPOINT_KIND = "unigram training"
@@ -181,20 +181,20 @@ def _grown(arrays: T, length: int, used: int) -> T:
     return type(arrays)(*grown)
 
 
-def _candidates(text: Any, order: Any, part_of: Any, weights: Any, letters: Any, options: SentencePieceOptions) -> Any:
+def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions) -> Any:
     """All strings that may be seed pieces, in post-order."""
     from jittok.kernels import suffix_array as repeats_of
     from jittok.kernels import train_unigram as kernels
 
+    text, letters, weights = parts.text, parts.letters, parts.weights
+    part_of = np.repeat(np.arange(len(weights), dtype=np.int32), np.diff(parts.part_ends, prepend=0, append=len(text)))
     n = len(text)
     most = options.max_sentencepiece_length
     size = min(SLICE_SUFFIXES, n + 1)
     repeats = repeats_of.new_repeats(size + most + 3)
     stack = np.zeros((most + 4, 3), np.int64)
     state = np.zeros(repeats_of.REPEATS_STATE, np.int64)
-    candidates = kernels.Candidates(
-        *(np.empty(0, dtype) for dtype in (np.int32, np.int32, np.int32, np.int32, np.uint8, np.int64))
-    )
+    candidates = kernels.new_candidates()
     found = 0
     flags = _piece_flags(options)
     for stop in [*range(size, n + 1, size), n + 1]:
@@ -239,8 +239,46 @@ def _physical_order(n_words: int, groups: int) -> tuple[NDArray[np.int64], NDArr
     return order, np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-def seed_state(corpus: SentencePieceCorpus, followers: Followers, options: SentencePieceOptions, groups: int) -> _State:
-    """Find the seed pieces, and where they occur in the words.
+@dataclass(frozen=True)
+class Parts:
+    """The text that seed pieces are found in: words, each with what follows it.
+
+    Attributes
+    ----------
+    text, n_places
+        int32[n], symbols; the first `n_places` of them are one part of each word, further parts only tell what else
+        follows it.
+    begin, length, counts
+        int32[words], int32[words], int64[words]: where each word begins, its characters, and how often it occurs.
+    groups
+        int64[groups + 1]: where the words of each group begin.
+    part_ends, weights
+        int64[parts], int64[parts + 1]: where each part ends, and how often it occurs.
+    letters, symbol_of
+        What is known of each symbol; int32[0x110000], the symbol of each codepoint.
+    alphabet
+        uint32[k], codepoints, the most frequent first.
+    pieces, piece_counts
+        int64[j], int64[j]: those letters that occur, in the order that the reference has them, and how often.
+    """
+
+    text: NDArray[np.int32]
+    n_places: int
+    begin: NDArray[np.int32]
+    length: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    part_ends: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    letters: Any
+    symbol_of: NDArray[np.int32]
+    alphabet: NDArray[np.uint32]
+    pieces: NDArray[np.int64]
+    piece_counts: NDArray[np.int64]
+
+
+def lay_out(corpus: SentencePieceCorpus, followers: Followers, options: SentencePieceOptions, groups: int) -> Parts:
+    """Write words and what follows them as one text.
 
     Parameters
     ----------
@@ -249,9 +287,70 @@ def seed_state(corpus: SentencePieceCorpus, followers: Followers, options: Sente
     followers
         What comes after them.
     options
-        What may be a piece, and how many there may be.
+        What may be a piece.
     groups
         How many groups the words are in.
+
+    Returns
+    -------
+    Parts
+    """
+    from jittok.kernels import train_unigram as kernels
+
+    letters, symbol_of, follow_symbols = _letters(corpus, options)
+    n_words = len(corpus.counts)
+    order, group_starts = _physical_order(n_words, groups)
+    by_word = np.argsort(followers.word, kind="stable")
+    words = followers.word[by_word]
+    is_first = np.ones(len(words), np.bool_)
+    is_first[1:] = words[1:] != words[:-1]
+    firsts = by_word[is_first]
+    assert len(firsts) == n_words, "every word has a follower"
+    parts = np.concatenate((firsts[order], by_word[~is_first]))
+    follow = followers.follow[parts]
+    part_word = followers.word[parts].astype(np.int32)
+    symbols = follow_symbols[np.where(follow == NO_SENTENCE, 256, follow & 0xFF)]
+    part_follow = (symbols | (follow >= NEXT_SENTENCE).astype(np.int64) << 24).astype(np.int32)
+    lengths = np.diff(corpus.indptr)
+    ends = np.cumsum(lengths[part_word] + 2 + (follow >= NEXT_SENTENCE))
+    size = int(ends[-1]) + 1
+    if size >= 1 << 31:
+        raise ArgumentError(
+            f"texts: {size:,} characters of different words are 2**31 or more; train on a sample of the texts"
+        )
+    text, begin = np.empty(size, np.int32), np.empty(len(parts), np.int32)
+    kernels.write_parts(corpus.codepoints, corpus.indptr, symbol_of, part_word, part_follow, text, begin)
+    # Letters come first, by count and then by their UTF-8.
+    is_there = corpus.letter_counts > 0
+    codes, counts = corpus.letters[is_there].astype(np.int64), corpus.letter_counts[is_there]
+    by_count = np.lexsort((codes, -counts))
+    letters.piece[symbol_of[codes[by_count]]] = np.arange(len(codes))
+    return Parts(
+        text=text,
+        n_places=int(begin[n_words]) if len(parts) > n_words else size - 1,
+        begin=begin[:n_words].copy(),
+        length=lengths[order].astype(np.int32),
+        counts=corpus.counts[order],
+        groups=group_starts,
+        part_ends=ends,
+        weights=np.append(followers.times[parts], 0),
+        letters=letters,
+        symbol_of=symbol_of,
+        alphabet=corpus.letters,
+        pieces=codes[by_count],
+        piece_counts=counts[by_count],
+    )
+
+
+def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
+    """Find the seed pieces, and where they occur in the words.
+
+    Parameters
+    ----------
+    parts
+        The text.
+    options
+        What may be a piece, and how many there may be.
 
     Returns
     -------
@@ -261,35 +360,9 @@ def seed_state(corpus: SentencePieceCorpus, followers: Followers, options: Sente
     from jittok.kernels import train_unigram as kernels
     from jittok.kernels.suffix_array import suffix_array
 
-    letters, symbol_of, follow_symbols = _letters(corpus, options)
-    n_words = len(corpus.counts)
-    order_of_words, group_starts = _physical_order(n_words, groups)
-    # The first part of each word is where its edges are; further parts only tell what else follows it.
-    by_word = np.argsort(followers.word, kind="stable")
-    words = followers.word[by_word]
-    is_first = np.ones(len(words), np.bool_)
-    is_first[1:] = words[1:] != words[:-1]
-    firsts = by_word[is_first]
-    assert len(firsts) == n_words, "every word has a follower"
-    parts = np.concatenate((firsts[order_of_words], by_word[~is_first]))
-    follow = followers.follow[parts]
-    part_word = followers.word[parts].astype(np.int32)
-    symbols = follow_symbols[np.where(follow == NO_SENTENCE, 256, follow & 0xFF)]
-    part_follow = (symbols | (follow >= NEXT_SENTENCE).astype(np.int64) << 24).astype(np.int32)
-    word_lengths = np.diff(corpus.indptr)
-    size = int(word_lengths[part_word].sum()) + 2 * len(parts) + int((follow >= NEXT_SENTENCE).sum()) + 1
-    if size >= 1 << 31:
-        raise ArgumentError(f"texts: {size:,} different characters are more than 2**31; train on a sample of the texts")
-    text, part_of, begin = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(len(parts), np.int32)
-    kernels.write_parts(corpus.codepoints, corpus.indptr, symbol_of, part_word, part_follow, text, part_of, begin)
-    weights = np.append(followers.count[parts], 0)
+    text, letters, n_letters = parts.text, parts.letters, len(parts.pieces)
     order = suffix_array(text, len(letters.lead))
-    candidates = _candidates(text, order, part_of, weights, letters, options)
-    del part_of
-    # Letters come first, by count and then by their UTF-8.
-    letter_codes, letter_counts = _letter_pieces(corpus)
-    n_letters = len(letter_codes)
-    letters.piece[symbol_of[letter_codes]] = np.arange(n_letters)
+    candidates = _candidates(parts, order, options)
     chosen = np.flatnonzero(_merge_line_ends(candidates))
     seed_scores = candidates.weight.astype(np.float32) * candidates.length.astype(np.float32)
     ranking = np.lexsort((candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
@@ -297,68 +370,41 @@ def seed_state(corpus: SentencePieceCorpus, followers: Followers, options: Sente
     piece = np.full(len(candidates.left), -1, np.int32)
     piece[chosen] = np.arange(n_letters, n_letters + len(chosen))
     scores = np.empty(n_letters + len(chosen), np.float32)
-    raw = np.concatenate((letter_counts.astype(np.float32), seed_scores[chosen]))
+    raw = np.concatenate((parts.piece_counts.astype(np.float32), seed_scores[chosen]))
     kernels.to_log_probabilities(raw, scores)
     del raw, seed_scores, ranking
-    limit = int(begin[n_words]) if len(parts) > n_words else size - 1
-    parent, occurrence = np.empty(len(piece), np.int32), np.empty(len(piece), np.int32)
-    lowest = np.empty(size, np.int32)
-    stack = np.empty(options.max_sentencepiece_length + 4, np.int64)
-    kernels.place_pieces(order, candidates, piece, limit, stack, parent, occurrence, lowest)
-    del order
-    word_begin = begin[:n_words].copy()
-    physical_lengths = word_lengths[order_of_words].astype(np.int32)
-    starts = np.empty(limit + 1, np.int32)
-    n_edges = int(kernels.count_edges(word_begin, physical_lengths, lowest, parent, starts))
-    if n_edges >= 1 << 31:
-        raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
-    shift = max(options.max_sentencepiece_length.bit_length(), 1)
+    shift = options.max_sentencepiece_length.bit_length()
     if len(scores) + 1 >= 1 << (32 - shift):
         raise ArgumentError(
             f"seed_sentencepiece_size: {len(scores):,} seed pieces of up to {options.max_sentencepiece_length} characters "
             "are more than there is room for; give a smaller one"
         )
-    lattices = kernels.Lattices(
-        word_begin, physical_lengths, corpus.counts[order_of_words], starts, np.empty(n_edges, np.uint32)
-    )
+    parent, occurrence = np.empty(len(piece), np.int32), np.empty(len(piece), np.int32)
+    lowest = np.empty(parts.n_places, np.int32)
+    stack = np.empty(options.max_sentencepiece_length + 4, np.int64)
+    kernels.place_pieces(order, candidates, piece, stack, parent, occurrence, lowest)
+    del order
+    starts = np.empty(parts.n_places + 1, np.int32)
+    n_edges = int(kernels.count_edges(parts.begin, parts.length, lowest, parent, starts))
+    if n_edges >= 1 << 31:
+        raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
+    edges = np.empty(n_edges, np.uint32)
+    lattices = kernels.Lattices(parts.begin, parts.length, parts.counts, starts, edges)
     kernels.write_edges(text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift)
-    places = np.zeros(len(scores), np.int32)
-    places[n_letters:] = occurrence[chosen]
-    lengths = np.ones(len(scores), np.int32)
-    lengths[n_letters:] = candidates.length[chosen]
-    strings, indptr = _strings(text, symbol_of, places, lengths, letter_codes)
-    return _State(
-        0, 0, corpus.letters, strings, indptr, np.arange(len(scores)), scores, places, lengths, lattices, group_starts,
-        shift,
-    )  # fmt: skip
-
-
-def _letter_pieces(corpus: SentencePieceCorpus) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All characters that are pieces, and how often they occur in the words, the most frequent first."""
-    is_there = corpus.letter_counts > 0
-    codes, counts = corpus.letters[is_there].astype(np.int64), corpus.letter_counts[is_there]
-    order = np.lexsort((codes, -counts))
-    return codes[order], counts[order]
-
-
-def _strings(
-    text: NDArray[np.int32],
-    symbol_of: NDArray[np.int32],
-    places: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-    letter_codes: NDArray[np.int64],
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The codepoints of all pieces."""
+    del lowest, parent, piece
+    places = np.concatenate((np.zeros(n_letters, np.int32), occurrence[chosen]))
+    lengths = np.concatenate((np.ones(n_letters, np.int32), candidates.length[chosen]))
     indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    n_letters = len(letter_codes)
-    at = np.repeat(places - indptr[:-1], lengths) + np.arange(indptr[-1])
-    codepoint_of = np.zeros(int(symbol_of.max(initial=0)) + 1, np.uint32)
-    known = np.flatnonzero(symbol_of)
-    codepoint_of[symbol_of[known]] = known
     strings = np.empty(int(indptr[-1]), np.uint32)
-    strings[:n_letters] = letter_codes
-    strings[n_letters:] = codepoint_of[text[at[n_letters:]]]
-    return strings, indptr
+    kernels.copy_strings(text, places.astype(np.int64), indptr, strings)
+    codepoint_of = np.zeros(len(letters.lead), np.uint32)
+    known = np.flatnonzero(parts.symbol_of)
+    codepoint_of[parts.symbol_of[known]] = known
+    strings = codepoint_of[strings]
+    strings[:n_letters] = parts.pieces
+    return _State(
+        0, 0, parts.alphabet, strings, indptr, np.arange(len(scores)), scores, places, lengths, lattices, parts.groups, shift
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- rounds
@@ -646,7 +692,7 @@ def _restored(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], gro
         }  # fmt: skip
         of_lattices: tuple[Any, ...] = (np.int32, np.int32, np.int64, np.int32, np.uint32)
         holds = all(fields[name].dtype == kind and fields[name].ndim == 1 for name, kind in kinds.items()) and all(
-            array.dtype == kind and array.ndim == 1 for array, kind in zip(lattices, of_lattices, strict=True)
+            array.dtype == kind and array.ndim == 1 for array, kind in zip(list[Any](lattices), of_lattices, strict=True)
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise broken from None
@@ -770,7 +816,7 @@ def train_unigram(
         raise UnsupportedError("seed_sentencepieces_file: seed pieces are always found in the texts; leave it out")
     if options.pop("memory_limit", None) is not None:
         raise UnsupportedError("memory_limit= is for BPE; here memory goes with the words that differ. Train on a sample")
-    reading = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if reference_threads != 16:
         options["num_threads"] = reference_threads
     checked = sentencepiece_options("unigram", vocab_size=vocab_size, **options)
@@ -779,22 +825,21 @@ def train_unigram(
     settings = {name: value for name, value in asdict(checked).items() if name != "given"}
     settings = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     settings["e_step"] = e_step
-    corpus: tuple[SentencePieceCorpus, Followers] | None = None
+    parts: Parts | None = None
     if resume is not None:
         if texts is not None or counts is not None:
             raise ArgumentError("resume= goes on with the words of the checkpoint; leave texts and counts out")
         state = _resumed(resume, settings, groups)
     else:
-        corpus = load_followed(texts, checked, counts=counts, threads=n_threads, progress=progress, **reading)
-        _check_corpus(corpus[0])
-        state = seed_state(*corpus, checked, groups)
+        reading = {**reading, "counts": counts, "threads": n_threads, "progress": progress}
+        parts = _read_parts(texts, checked, groups, reading)
+        state = seed_state(parts, checked)
     pieces = _learned(_Trainer(checked, e_step, n_threads, state), settings, checkpoint, progress)
-    del state
     stops = not checked.hard_vocab_limit if unreachable is None else unreachable != "error"
     size = len(pieces) + len(checked.meta_pieces())
     if size < checked.vocab_size:
         if not stops:
-            raise ArgumentError(_largest(size, checked, e_step, n_threads, corpus))
+            raise ArgumentError(_largest(size, checked, e_step, n_threads, parts))
         if unreachable == "warn":
             warnings.warn(
                 f"vocab_size={vocab_size} cannot be reached with these texts; the vocabulary has {size} pieces",
@@ -812,13 +857,15 @@ def _n_threads(threads: int | None) -> int:
     return int(threads)
 
 
-def _check_corpus(corpus: SentencePieceCorpus) -> None:
-    """Refuse texts without letters, and tell what was left out."""
+def _read_parts(texts: object, options: SentencePieceOptions, groups: int, reading: dict[str, Any]) -> Parts:
+    """The text that seed pieces are found in; tells what was left out."""
+    corpus, followers = load_followed(texts, options, **reading)
     if len(corpus.letters) == 0 or not (corpus.letter_counts > 0).any():
         raise ArgumentError("texts: nothing is left to train on but symbols; expected other text too")
     report = corpus.report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
         warnings.warn(report.summary(), TrainingWarning, stacklevel=3)
+    return lay_out(corpus, followers, options, groups)
 
 
 def _learned(
@@ -863,20 +910,13 @@ def _resumed(path: str | os.PathLike[str], settings: Mapping[str, Any], groups: 
     return _restored(values, arrays, groups, str(path))
 
 
-def _largest(
-    size: int,
-    options: SentencePieceOptions,
-    e_step: EStep,
-    threads: int,
-    corpus: tuple[SentencePieceCorpus, Followers] | None,
-) -> str:
+def _largest(size: int, options: SentencePieceOptions, e_step: EStep, threads: int, parts: Parts | None) -> str:
     """The message that a size cannot be reached, with one that can: fewer pieces may lead to fewer still."""
     tried = options.vocab_size
-    while corpus is not None and size < tried:
+    while parts is not None and size < tried:
         tried = size
         smaller = replace(options, vocab_size=tried)
-        groups = options.num_threads if e_step == "exact" else LINEAR_GROUPS
-        trainer = _Trainer(smaller, e_step, threads, seed_state(*corpus, smaller, groups))
+        trainer = _Trainer(smaller, e_step, threads, seed_state(parts, smaller))
         while not trainer.is_done():
             trainer.advance()
         size = len(trainer.finish()) + len(smaller.meta_pieces())
