@@ -491,3 +491,56 @@ def test_a_size_that_cannot_be_reached():
 def test_texts_left_out_are_reported():
     with pytest.warns(TrainingWarning, match="skipped 3 of 63"):
         jittok.train_unigram([*some_lines(), "a" * 5000, "a \u2585", ""], vocab_size=60)
+
+
+# ------------------------------------------------------------------------------------------------- tokenizer.json
+
+
+TEXTS = ["the cat", "  that   rat \u00e9", "hatand the.man ", "", " ", "thecat cat\u2581the"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"byte_fallback": True},
+        {"add_dummy_prefix": False},
+        {"split_by_whitespace": False},
+        {"remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True},
+        {"normalization_rule_name": "identity"},
+    ],
+)
+def test_saved_for_tokenizers(tmp_path, options):
+    tokenizers = pytest.importorskip("tokenizers")
+    lines = [*some_lines(300), "a  b", "c   b"]
+    size = 80 + 256 * ("byte_fallback" in options)
+    trained = jittok.train_unigram(lines, vocab_size=size, threads=1, hard_vocab_limit=False, **options)
+    trained.save(tmp_path / "tokenizer.json")
+    trained.save(tmp_path / "trained.model")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    own = jittok.load(tmp_path / "tokenizer.json")
+    model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "trained.model"))
+    for text in TEXTS + lines[:100]:
+        ids = model.encode(text)
+        assert theirs.encode(text, add_special_tokens=False).ids == ids, text
+        assert own.encode(text).ids.tolist() == ids
+        if model.unk_id() not in ids:
+            assert theirs.decode(ids) == own.decode(ids) == model.decode(ids)
+
+
+def test_symbols_saved_for_tokenizers(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    trained = jittok.train_unigram(some_lines(300), vocab_size=80, user_defined_symbols=["<x>"], control_symbols=["<c>"])
+    trained.save(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in ("the<x>cat", "the <x> cat", "<x>the", "the cat"):
+        ids = trained.encode(text).ids.tolist()
+        assert theirs.encode(text, add_special_tokens=False).ids == ids or text.startswith("<x>")
+        assert jittok.load(tmp_path / "tokenizer.json").encode(text).ids.tolist() == theirs.encode(text).ids
+    assert theirs.token_to_id("<c>") == trained.token_to_id("<c>")
+
+
+def test_what_a_tokenizer_json_cannot_hold(tmp_path):
+    trained = jittok.train_unigram(some_lines(300), vocab_size=80, treat_whitespace_as_suffix=True)
+    with pytest.raises(UnsupportedError, match="treat_whitespace_as_suffix"):
+        trained.save(tmp_path / "tokenizer.json")

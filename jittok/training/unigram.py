@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import threading
 import time
 import warnings
@@ -442,23 +443,19 @@ class _Workers:
 
 def _uninterrupted(run: Callable[..., None], *arguments: Any) -> None:
     """Call `run`, and let Ctrl-C act only when it is done: a tenth of a second at most, and never by halves."""
-    errors: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            run(*arguments)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    while thread.is_alive():
-        try:
-            thread.join()
-        except KeyboardInterrupt as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not is_main or not callable(before):  # no KeyboardInterrupt comes here
+        run(*arguments)
+        return
+    caught: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: caught.append((number, frame)))
+    try:
+        run(*arguments)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught:
+        before(*caught[0])
 
 
 class _Trainer:
