@@ -43,9 +43,9 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 #: Edges that one call of a kernel goes through, at most by a word more: Ctrl-C acts between calls.
-SLICE_EDGES = 1 << 21
+SLICE_EDGES = 1 << 19
 #: Pieces, and suffixes, that one call of a kernel goes through.
-SLICE_PIECES = 1 << 15
+SLICE_PIECES = 1 << 14
 SLICE_SUFFIXES = 1 << 18
 #: The exact way has as many groups as the reference has threads; the linear one always so many.
 LINEAR_GROUPS = 16
