@@ -301,7 +301,7 @@ def segments_of(
         data, start, end = done.data, _frozen(done.starts), _frozen(done.ends)
         normalizer = None
     if normalizer is None and not split.stages:
-        return _frozen(data), start, end
+        return _prefixed(data, start, end) if split.prefixed else (_frozen(data), start, end)
     aligned = _asks_for_start(split.stages)
     if normalizer is None:  # what was rewritten already begins where documents do
         indptr = np.append(start, end[-1:])
@@ -316,7 +316,21 @@ def segments_of(
             parts = _cut(parts, stage)
         else:
             parts = _rewrite(parts, stage, indptr, aligned)
-    return _frozen(parts.data), _frozen(parts.start), _frozen(parts.end)
+    start, end = _frozen(parts.start), _frozen(parts.end)
+    return _prefixed(parts.data, start, end) if split.prefixed else (_frozen(parts.data), start, end)
+
+
+def _prefixed(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], unless_marked: bool = True
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Segments with a blank in front of each that is not empty, `unless_marked` by one or by U+2581."""
+    from jittok.kernels.pieces import insert_blanks
+
+    new = np.empty(int((end - start).sum()) + len(start) + PADDING, np.uint8)
+    new_start, new_end = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    n = insert_blanks(_frozen(data), start, end, int(unless_marked), new, new_start, new_end)
+    new[n:] = 0
+    return _frozen(new), _frozen(new_start), _frozen(new_end)
 
 
 def _asks_for_start(stages: Iterable[SplitStage | Rewriter]) -> bool:
@@ -693,14 +707,7 @@ class Engine:
         starts, ends = _frozen(indptr[:-1]), _frozen(indptr[1:])
         if self._blank_prefix == "never" or not len(starts):
             return data, starts, ends
-        from jittok.kernels.pieces import insert_blanks
-
-        new = np.empty(int(indptr[-1] - indptr[0]) + len(starts) + PADDING, np.uint8)
-        new_starts, new_ends = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
-        unless = int(self._blank_prefix == "unless marked")
-        n = insert_blanks(_frozen(data), starts, ends, unless, new, new_starts, new_ends)
-        new[n:] = 0
-        return new, _frozen(new_starts), _frozen(new_ends)
+        return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None

@@ -42,7 +42,8 @@ CORPORA = Path(os.environ.get("JITTOK_TEST_DATA", "")) / "corpora"
 CL100K = steps._PATTERNS["cl100k"]
 ODD = ["", " ", "\n", "\r\n", "a\0b \0", "\u2028a\u2029 b\u0085c", "\ufeffx", "e\u0301 ſ's I'LL", "x" * 15 + " " + "x" * 16,
        "\u3000\u3000中文、日本語 한국어", "a" * 14 + "\0",
-       "\U0001f468\u200d\U0001f469 👍🏽", "  \t \n indented\n    more"]  # fmt: skip
+       "\U0001f468\u200d\U0001f469 👍🏽", "  \t \n indented\n    more",
+       "\u2581a \u2581\u2581 b\u2581 \u2582 " + "\u2581long" * 9 + " " + "long" * 9]  # fmt: skip
 
 #: jittok's settings, and the reference's normalizer and pre-tokenizer.
 SETTINGS = {
@@ -66,6 +67,16 @@ SETTINGS = {
         pre_tokenizers.BertPreTokenizer(),
     ),
     "metaspace": ({"pre_tokenizer": "Metaspace"}, None, pre_tokenizers.Metaspace()),
+    "metaspace never": (
+        {"pre_tokenizer": spec.Metaspace(prepend_scheme="never")},
+        None,
+        pre_tokenizers.Metaspace(prepend_scheme="never"),
+    ),
+    "metaspace, not alone": (
+        {"normalizer": "NFC", "pre_tokenizer": [spec.Metaspace(prepend_scheme="first"), "Punctuation"]},
+        normalizers.NFC(),
+        pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="first"), pre_tokenizers.Punctuation()]),
+    ),
     "metaspace first": (
         {"normalizer": "NFKC", "pre_tokenizer": spec.Metaspace(prepend_scheme="first")},
         normalizers.NFKC(),
@@ -164,7 +175,7 @@ def test_long_words_and_many_words(monkeypatch):
     words = ["".join(rng.choices("abcé", k=rng.choice([1, 7, 8, 9, 15, 16, 17, 40]))) for _ in range(12_000)]
     lines = [" ".join(words[i : i + 50]) for i in range(0, len(words), 50)]
     lines += ["y" * 100_000, "y" * 100_000, "é" * 5_000 + " y", "z" * 7_000]
-    for name in ("whitespace", "gpt2", "none"):
+    for name in ("whitespace", "gpt2", "none", "metaspace"):
         check(lines, name)
 
 

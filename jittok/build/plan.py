@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,9 @@ _MOST_INPUT = (1 << 31) - 1
 
 #: What stands for a blank in many vocabularies.
 MARK = "\u2581"
+
+#: Cuts before blanks and marks.
+BEFORE_MARKS_PATTERN = f"[ {MARK}]?[^ {MARK}]+|[ {MARK}]"
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
@@ -304,15 +307,19 @@ class WordSplit:
         See :class:`Plan`.
     last_split
         The last cut.
-    skips_blanks
-        Whether `last_split` leaves white space (Unicode White_Space) in: a pre-token is white space and then a word
-        without any, or a word, or white space alone, which is none.
+    blanks
+        "kept": pre-tokens are words. "skipped": `last_split` leaves white space (Unicode White_Space) in, and a pre-token
+        is white space and then a word without any, or a word, or white space alone, which is none. "marked": a blank
+        that a pre-token begins with stands for U+2581.
+    prefixed
+        Whether what is not empty, and begins with neither a blank nor U+2581, gets a blank in front before the last cut.
     """
 
     normalizer: Rewriter | None
     stages: tuple[SplitStage | Rewriter, ...]
     last_split: SplitTables
-    skips_blanks: bool
+    blanks: Literal["kept", "skipped", "marked"] = "kept"
+    prefixed: bool = False
 
 
 @lru_cache(maxsize=8)
@@ -334,9 +341,19 @@ def build_word_split(normalizers: tuple[Normalizer, ...], pre_tokenizers: tuple[
         from jittok.rewriting import build_rewriter
 
         normalizer = build_rewriter(normalizers)
+    normalizer = normalizer if normalizer else None
+    if len(pre_tokenizers) == 1 and isinstance(pre_tokenizers[0], Metaspace):
+        step = pre_tokenizers[0]
+        if step.split and step.replacement == MARK:
+            # Blanks are as good as marks to cut at; to write marks takes longer than all the rest.
+            from jittok.build.regex_automaton import compile_split
+            from jittok.build.split_windows import build_split_tables
+
+            last = build_split_tables(compile_split(BEFORE_MARKS_PATTERN))
+            return WordSplit(normalizer, (), last, "marked", step.prepend_scheme != "never")
     takes_bytes = bool(pre_tokenizers) and isinstance(pre_tokenizers[-1], ByteLevel)
     stages, last, skips_blanks = _stages(pre_tokenizers, may_skip_blanks=True, takes_bytes=takes_bytes)
-    return WordSplit(normalizer if normalizer else None, tuple(stages), last, skips_blanks)
+    return WordSplit(normalizer, tuple(stages), last, "skipped" if skips_blanks else "kept")
 
 
 def restored_plan(

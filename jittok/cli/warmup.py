@@ -98,6 +98,7 @@ def bpe_tokenizers() -> Iterator[Any]:
     # Characters, and a blank in front of texts: the kernels of SentencePiece models.
     plain = spec.BPEModel({"<unk>": 0, "a": 1, "b": 2, "ab": 3, "\u2581": 4}, (("a", "b"),), unk_token="<unk>")
     yield Tokenizer(spec.TokenizerSpec(model=plain, pre_tokenizers=(spec.Metaspace(split=False),)))
+    yield Tokenizer(spec.TokenizerSpec(model=plain, normalizers=(spec.MapBytes(),)))
 
 
 def wordpiece_tokenizers() -> Iterator[Any]:

@@ -44,8 +44,15 @@ from jittok.tables import EDGE_BYTE
 #: What ``count_segments`` returns.
 DONE, MORE_ROOM, PAUSED = range(3)
 
+BLANK = np.uint64(0x20)
+
 #: Positions in ``WordTable.counters``.
 USED, LONG_USED, KEPT_USED = range(3)
+
+#: What becomes of blanks at the beginning of words: they are kept, or left out, or U+2581 is written for one.
+BLANKS = ("kept", "skipped", "marked")
+SKIPPED = 1
+MARKED = 2
 
 #: Runs of words with the same first eight bytes that are sorted by insertion.
 _SHORT_RUN = 16
@@ -304,17 +311,28 @@ def prefix_of(data: Any, first: int, n: int) -> np.uint64:
     return prefix
 
 
+@inlined
+def write_mark(out: Any, at: int) -> int:
+    """Write U+2581 over the blank at place `at` and the two bytes before it; returns where it begins."""
+    out[np.uint64(at - 2)] = 0xE2
+    out[np.uint64(at - 1)] = 0x96
+    out[np.uint64(at)] = 0x81
+    return at - 2
+
+
 @kernel
-def list_words(table: Any, skip_blanks: int, out: Any, start: Any, size: Any, counts: Any, prefix: Any) -> int:
+def list_words(table: Any, blanks: int, out: Any, start: Any, size: Any, counts: Any, prefix: Any) -> int:
     """List the words of a table in no order.
 
     Parameters
     ----------
     table : WordTable
-    skip_blanks : int
-        1: white space at the beginning of a word is not part of it. Then a word may be listed several times.
+    blanks : int
+        SKIPPED: white space at the beginning of a word is not part of it. MARKED: U+2581 is written for a blank there.
+        With either, a word may be listed several times.
     out : uint8[m]
-        Receives their bytes; 16 bytes for each word of ``table.slots``, and as many as ``table.kept`` uses.
+        Receives their bytes; 18 bytes for each word of ``table.slots``, 2 for each of ``table.long_slots``, and as many
+        as ``table.kept`` uses.
     start, size, counts : int64[n]
         Receive where each word begins in `out`, its length in bytes, and its count. The ends of segments are not listed.
     prefix : uint64[n]
@@ -334,12 +352,17 @@ def list_words(table: Any, skip_blanks: int, out: Any, start: Any, size: Any, co
             continue
         length = np.int64(high >> np.uint64(56))
         low = table.slots[row]
+        marked = blanks == MARKED and low & np.uint64(255) == BLANK
+        if marked:
+            used += 2
         for i in range(8):
             out[np.uint64(used + i)] = np.uint8(low >> np.uint64(8 * i) & np.uint64(255))
             out[np.uint64(used + 8 + i)] = np.uint8(high >> np.uint64(8 * i) & np.uint64(255))
         first = used
         end = used + length
-        if skip_blanks == 1:
+        if marked:
+            first = write_mark(out, used)
+        if blanks == SKIPPED:
             first = blank_end(out, first, end)
             if first == end:
                 continue
@@ -354,11 +377,16 @@ def list_words(table: Any, skip_blanks: int, out: Any, start: Any, size: Any, co
             continue
         offset = np.int64(table.long_slots[row + 1])
         length = np.int64(table.long_slots[row + 2])
+        marked = blanks == MARKED and np.uint64(table.kept[offset]) == BLANK
+        if marked:
+            used += 2
         for i in range(length):
             out[np.uint64(used + i)] = table.kept[np.uint64(offset + i)]
         first = used
         end = used + length
-        if skip_blanks == 1:
+        if marked:
+            first = write_mark(out, used)
+        if blanks == SKIPPED:
             first = blank_end(out, first, end)
             if first == end:
                 continue

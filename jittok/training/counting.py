@@ -258,17 +258,25 @@ class _Table:
 
     def take(self) -> Words:
         """All words so far; the table is empty afterwards, and small."""
-        from jittok.kernels.word_counting import KEPT_USED, LONG_USED, USED, list_words, new_word_table, sort_words
+        from jittok.kernels.word_counting import (
+            BLANKS,
+            KEPT_USED,
+            LONG_USED,
+            USED,
+            list_words,
+            new_word_table,
+            sort_words,
+        )
 
         table = self._table
         used, long_used, kept_used = (int(table.counters[i]) for i in (USED, LONG_USED, KEPT_USED))
         n = used + long_used
         if n == 0:
             return NO_WORDS
-        out = np.empty(16 * used + kept_used, np.uint8)
+        out = np.empty(18 * used + kept_used + 2 * long_used, np.uint8)
         start, size, counts = (np.empty(n, np.int64) for _ in range(3))
         prefix = np.empty(n, np.uint64)
-        n = int(list_words(table, int(self._split.skips_blanks), out, start, size, counts, prefix))
+        n = int(list_words(table, BLANKS.index(self._split.blanks), out, start, size, counts, prefix))
         self._bits = _SLOT_BITS, _LONG_BITS, _KEPT
         self._table = new_word_table(*self._bits)
         order = np.argsort(prefix[:n])
