@@ -21,9 +21,14 @@ from jittok.errors import FormatError, MissingDependencyError, MissingFileError
 
 Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
 
+#: What the names of files end with that can be decompressed.
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 #: Bytes read at a time.
 BLOCK_SIZE = 8 << 20
 
+#: Blocks that are cut without a kernel, which need not be compiled then.
+_SMALL = 1 << 16
+_BYTES: dict[Separator, bytes] = {"newline": b"\n", "nul": b"\0"}
 _BLANK_LINES = re.compile(rb"\n\r?\n(?:\r?\n)*")
 
 
@@ -175,8 +180,17 @@ def _blocks(file: BinaryIO, separator: Separator, block_size: int, keep_separato
     start = 0
     searched = 0
     while chunk := file.read(block_size):
+        if separator in _BYTES:
+            cut = chunk.rfind(_BYTES[separator]) + 1
+            if cut:
+                raw = b"".join((pending, memoryview(chunk)[:cut]))
+                yield split(raw, start)
+                start += len(raw)
+                pending.clear()
+            pending += memoryview(chunk)[cut:]
+            continue
         pending += chunk
-        cut = _last_cut(pending, separator, searched)
+        cut = _last_cut(pending, searched) if separator == "blank-line" else 0
         # the tail of this search is repeated, as a separator can lie across two reads
         searched = max(0, len(pending) - 4)
         if cut:
@@ -188,17 +202,11 @@ def _blocks(file: BinaryIO, separator: Separator, block_size: int, keep_separato
         yield split(bytes(pending), start)
 
 
-def _last_cut(pending: bytearray, separator: Separator, searched: int) -> int:
-    """Where the last complete document of `pending` ends, its separator included; 0 if none does."""
-    if separator == "newline":
-        return pending.rfind(b"\n", searched) + 1
-    if separator == "nul":
-        return pending.rfind(b"\0", searched) + 1
-    if separator == "blank-line":
-        position = pending.rfind(b"\n\n", searched)
-        other = pending.rfind(b"\n\r\n", searched)
-        return max(position + 2 if position >= 0 else 0, other + 3 if other >= 0 else 0)
-    return 0
+def _last_cut(pending: bytearray, searched: int) -> int:
+    """Where the last document of `pending` that a blank line ends does so, that line included; 0 if none does."""
+    position = pending.rfind(b"\n\n", searched)
+    other = pending.rfind(b"\n\r\n", searched)
+    return max(position + 2 if position >= 0 else 0, other + 3 if other >= 0 else 0)
 
 
 def _split_at_byte(value: int) -> Callable[[bytes, int], Block]:
@@ -221,9 +229,17 @@ def _split_at_byte(value: int) -> Callable[[bytes, int], Block]:
 def _split_after_byte(value: int) -> Callable[[bytes, int], Block]:
     def split(raw: bytes, start: int) -> Block:
         data = np.frombuffer(raw, np.uint8)
-        ends = np.flatnonzero(data == value) + 1
-        ended = raw.endswith(bytes([value]))
-        return Block(data, np.concatenate([[0], ends, [] if ended else [len(raw)]]).astype(np.int64), raw, start)
+        if len(data) < _SMALL:
+            ends = np.flatnonzero(data == value) + 1
+        else:
+            from jittok.kernels.texts import find_ends
+
+            ends = np.empty(len(data), np.int64)
+            ends = ends[: find_ends(data, value, ends)]
+        bounds = np.zeros(len(ends) + 1 + (not raw.endswith(bytes([value]))), np.int64)
+        bounds[1 : len(ends) + 1] = ends
+        bounds[-1] = len(raw)
+        return Block(data, bounds, raw, start)
 
     return split
 

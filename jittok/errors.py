@@ -67,3 +67,7 @@ class CacheWarning(JittokWarning):
 
 class TrainingWarning(JittokWarning):
     """Training made something else than was asked for: another vocabulary size, or texts were skipped or altered."""
+
+
+class TextWarning(TrainingWarning):
+    """Texts of a corpus were left out, or characters in them replaced."""

@@ -80,6 +80,8 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         ) from None
     pieces, scores, types, presence = _pieces(message.pieces, bool(trainer.byte_fallback), where)
     message.ClearField("pieces")
+    _check_charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
+    _check_charsmap(denormalizer.precompiled_charsmap, f"{where}: denormalizer_spec.precompiled_charsmap")
     messages = SentencePieceMessages(**parts, presence=presence, others=message.SerializeToString())
     return _spec_of(pieces, scores, types, (trainer, normalizer, denormalizer), messages, where)
 
@@ -94,7 +96,7 @@ def spec_of_parts(
     pieces
         String, score (a float32 value) and type of each, in order of id.
     trainer_spec, normalizer_spec, denormalizer_spec
-        Serialized messages.
+        Serialized messages; their charsmaps must be sound.
 
     Returns
     -------
@@ -103,7 +105,7 @@ def spec_of_parts(
     Raises
     ------
     FormatError
-        The pieces contradict each other, or the charsmap is not sound.
+        The pieces contradict each other.
     """
     from jittok.formats._sentencepiece_schema import CLASSES
 
@@ -128,7 +130,6 @@ def _spec_of(
     trainer, normalizer, denormalizer = specs
     kind = _KINDS[trainer.model_type]
     check_pieces(kind, pieces, scores, types, bool(trainer.byte_fallback), where)
-    charsmap = _charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
     model = SentencePieceModel(
         algorithm=kind,
         pieces=pieces,
@@ -143,7 +144,7 @@ def _spec_of(
         **_special_ids(trainer, pieces, types),
     )
     step = SentencePieceNormalizer(
-        charsmap,
+        normalizer.precompiled_charsmap,
         normalizer.add_dummy_prefix,
         normalizer.remove_extra_whitespaces,
         normalizer.escape_whitespaces,
@@ -152,9 +153,8 @@ def _spec_of(
     )
     after = None
     if denormalizer.precompiled_charsmap:
-        rules = _charsmap(denormalizer.precompiled_charsmap, f"{where}: denormalizer_spec.precompiled_charsmap")
         after = SentencePieceNormalizer(
-            rules,
+            denormalizer.precompiled_charsmap,
             denormalizer.add_dummy_prefix,
             denormalizer.remove_extra_whitespaces,
             denormalizer.escape_whitespaces,
@@ -183,13 +183,12 @@ def _text(value: bytes, where: str) -> str:
         raise FormatError(f"{where}: expected UTF-8, got {value[:20]!r}; {_REMEDY}") from None
 
 
-def _charsmap(blob: bytes, where: str) -> bytes:
-    """Check a charsmap and return it."""
+def _check_charsmap(blob: bytes, where: str) -> None:
+    """Refuse a charsmap that is not sound."""
     if blob:
         from jittok.build.charsmap import parse_charsmap
 
         parse_charsmap(blob, where)
-    return blob
 
 
 def _pieces(

@@ -100,6 +100,87 @@ class Trainer(NamedTuple):
 
 
 @kernel
+def cut_words(
+    data: Any,
+    indptr: Any,
+    counts: Any,
+    letter_of: Any,
+    kind: Any,
+    rules: int,
+    first: int,
+    starts: Any,
+    ends: Any,
+    weights: Any,
+    n_parts: Any,
+) -> int:
+    """Cut words where no piece can reach across, so that fewer parts differ; parts of one letter are left out.
+
+    Parameters
+    ----------
+    data, indptr, counts
+        uint8[n_bytes], int64[n + 1], int64[n]: words, UTF-8.
+    letter_of : int32[0x110000]
+        The letter of each codepoint, `NOTHING` for those that no piece holds.
+    kind : int64[letters]
+        What they may be joined to.
+    rules
+        As in ``Trainer.numbers``.
+    first
+        The first word to cut.
+    starts, ends, weights : int64[k]
+        Receive where parts lie in `data`, and the counts of their words; `k` is at least the bytes of the longest word.
+    n_parts : int64[1]
+        Receives how many there are.
+
+    Returns
+    -------
+    int
+        The first word for which there was no room, `n` at the end. Linear.
+    """
+    n = np.int64(0)
+    n_parts[0] = 0
+    word = np.int64(first)
+    while word < counts.shape[0]:
+        at = np.int64(indptr[word])
+        end = np.int64(indptr[word + 1])
+        if n + end - at > starts.shape[0]:
+            return word
+        begin = at
+        n_letters = 0
+        last = np.int64(ANY_SCRIPT)
+        while at <= end:
+            letter = np.int64(NOTHING)
+            width = np.int64(1)
+            this = np.int64(0)
+            if at < end:
+                codepoint, width = codepoint_at(data, at)
+                letter = np.int64(letter_of[codepoint])
+                this = np.int64(kind[letter])
+            script = this >> FIRST_SCRIPT & SCRIPT_MASK
+            apart = letter == NOTHING or this & (1 << ALONE | 1 << BARRED) != 0
+            if apart or (
+                not rules & ANY_SCRIPTS
+                and script != NO_SCRIPT
+                and script != ANY_SCRIPT
+                and last != ANY_SCRIPT
+                and script != last
+            ):
+                if n_letters > 1:
+                    starts[n] = begin
+                    ends[n] = at
+                    weights[n] = counts[word]
+                    n += 1
+                n_letters = 0
+                begin = at + width if apart else at
+            last = np.int64(ANY_SCRIPT) if apart else this >> LAST_SCRIPT & SCRIPT_MASK
+            n_letters += 0 if apart else 1
+            at += width
+        word += 1
+        n_parts[0] = n
+    return word
+
+
+@kernel
 def lay_out_words(data: Any, indptr: Any, counts: Any, letter_of: Any, cells: Any, weights: Any) -> int:
     """Lay words out in cells.
 

@@ -30,7 +30,13 @@ _PIECE = 1 << 22
 
 
 def write_arrays(
-    path: Path, kind: str, version: int, metadata: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | list[Path]]
+    path: Path,
+    kind: str,
+    version: int,
+    metadata: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    durable: bool = True,
 ) -> None:
     """Write a file, which appears under its name only when it is complete.
 
@@ -43,7 +49,9 @@ def write_arrays(
     metadata
         JSON values.
     arrays
-        By name. Instead of an array of one dimension, a list: its dtype's name as a path, then files with its bytes.
+        By name.
+    durable
+        Whether it is on the disk when this returns; a temporary file need not be.
 
     Raises
     ------
@@ -53,13 +61,8 @@ def write_arrays(
     stated: dict[str, Any] = {}
     offset = 0
     for name, array in arrays.items():
-        if isinstance(array, list):
-            dtype = np.dtype(str(array[0]))
-            shape: list[int] = [sum(part.stat().st_size for part in array[1:]) // dtype.itemsize]
-        else:
-            dtype, shape = array.dtype, list(array.shape)
-        stated[name] = {"dtype": dtype.newbyteorder("<").str, "shape": shape, "offset": offset}
-        offset += -(-dtype.itemsize * int(np.prod(shape, dtype=np.int64)) // 8) * 8
+        stated[name] = {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape), "offset": offset}
+        offset += -(-array.nbytes // 8) * 8
     header = {"kind": kind, "version": version, "metadata": metadata, "arrays": stated}
     encoded = json.dumps(header, sort_keys=True, ensure_ascii=True).encode()
     encoded += b" " * (-len(encoded) % 8)
@@ -80,8 +83,9 @@ def write_arrays(
                 size = sum(write(piece) for piece in _bytes_of(array))
                 write(bytes(-size % 8))
             file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         if temporary:
@@ -92,13 +96,8 @@ def write_arrays(
         raise
 
 
-def _bytes_of(array: NDArray[Any] | list[Path]) -> Iterable[Any]:
-    if isinstance(array, list):
-        for path in array[1:]:
-            with open(path, "rb") as file:
-                while piece := file.read(_PIECE):
-                    yield piece
-        return
+def _bytes_of(array: NDArray[Any]) -> Iterable[memoryview]:
+    """The array's bytes, little-endian, in pieces."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     flat = np.ascontiguousarray(little).reshape(-1).view(np.uint8)
     for first in range(0, len(flat), _PIECE):

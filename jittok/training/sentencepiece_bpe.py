@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning, UnsupportedError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning, TrainingWarning, UnsupportedError
 from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.character_coverage import balanced_pieces
 from jittok.training.progress import Checkpoint, Progress
-from jittok.training.sentencepiece_corpus import Alphabet, CountedWords, alphabet_of, count_texts, words_of_counts
+from jittok.training.sentencepiece_corpus import (
+    Alphabet,
+    CountedWords,
+    WordCounter,
+    alphabet_of,
+    count_texts,
+    words_of_counts,
+)
 from jittok.training.sentencepiece_options import BLANK, SentencePieceOptions, model_spec, sentencepiece_options
 
 if TYPE_CHECKING:
     from jittok.kernels.train_sentencepiece_bpe import Trainer
-    from jittok.tokenizer import Tokenizer
 
 #: Places that a kernel looks at before it comes back: about a tenth of a second.
 SLICE = 1 << 20
@@ -162,6 +168,7 @@ class PieceLearner:
         return PieceLearner(kernels.Trainer(**fields), letters)
 
 
+_SYMBOL_FIELDS = ("kind", "key", "left_mark", "left_pair", "right_mark", "right_pair")
 _PAIR_FIELDS = ("count", "pair_key", "where", "left", "right", "begin", "n_places")
 _HEAP_FIELDS = ("heap_count", "heap_pair")
 
@@ -191,10 +198,13 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
 
     columns = cells.reshape(-1, kernels.CELL)
     lengths = fields["kind"][: n_letters + n_pieces] & kernels.LENGTH_MASK
+    pair_lengths = (fields["pair_key"] >> np.uint64(kernels.KEY_SHIFT)).astype(np.int64)
     known = fields["known"]
     piece_lengths = lengths[n_letters:]
     checks = {
-        "sizes": all(len(fields[name]) == n_symbols for name in ("key", "left_mark", "left_pair", "right_mark", "right_pair"))
+        "sizes": all(
+            len(fields[name]) == n_symbols for name in ("key", "left_mark", "left_pair", "right_mark", "right_pair")
+        )
         and all(len(fields[name]) == n_pairs for name in _PAIR_FIELDS)
         and len(fields["places"]) == n_places
         and len(fields["heap_pair"]) == len(fields["heap_count"]) == int(numbers[kernels.N_WAITING])
@@ -217,10 +227,7 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
         and within(fields["places"], 1, n_cells)
         and within(fields["heap_pair"], 0, n_pairs),
         "letters of pairs": not n_pairs
-        or (
-            within(fields["where"], 0, n_cells)
-            and int((fields["where"] + (fields["pair_key"] >> np.uint64(kernels.KEY_SHIFT)).astype(np.int64)).max()) <= n_cells
-        ),
+        or (within(fields["where"], 0, n_cells) and int((fields["where"] + pair_lengths).max()) <= n_cells),
         "pieces": within(known, 0, n_pieces + 1)
         and (not n_pieces or int((fields["piece_where"][:n_pieces] + piece_lengths).max()) <= n_cells)
         and within(fields["piece_where"][:n_pieces], 0, n_cells),
@@ -243,6 +250,17 @@ def _new_trainer(
     letter_of = np.zeros(0x110000, np.int32)
     letter_of[letters[1:]] = np.arange(1, n_letters, dtype=np.int32)
     letter_of[ord(" ")] = letter_of[ord(BLANK)]
+    n_symbols = n_letters + n
+    kind = np.zeros(n_symbols, np.int64)
+    kind[:n_letters] = _letter_kinds(letters, options)
+    kind[0] = 1 << kernels.BARRED
+    rules = (
+        kernels.BLANKS_BEHIND * options.treat_whitespace_as_suffix
+        | kernels.BLANKS_INSIDE * (not options.split_by_whitespace)
+        | kernels.BLANKS_ALONE * options.allow_whitespace_only_pieces
+        | kernels.ANY_SCRIPTS * (not options.split_by_unicode_script)
+    )
+    words = _parts_of_words(words, read_only(letter_of), read_only(kind[:n_letters].copy()), rules)
     n_cells = int(words.indptr[-1]) + len(words.counts) + 2
     if n_cells >= 1 << 31:
         raise ArgumentError(
@@ -250,30 +268,18 @@ def _new_trainer(
         )
     cells = zeros(kernels.CELL * n_cells, np.int32)
     weights = np.zeros(int((words.counts >= 1 << 31).sum()) + 1, np.int64)
-    used = int(
-        kernels.lay_out_words(
-            read_only(words.data), read_only(words.indptr), read_only(words.counts), read_only(letter_of), cells, weights
-        )
-    )
+    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), read_only(letter_of)
+    used = int(kernels.lay_out_words(*arguments, cells, weights))
     cells = cells[: kernels.CELL * used]
-    n_symbols = n_letters + n
     bits = max(n_letters - 1, 1).bit_length()
     key = np.zeros(n_symbols, np.uint64)
     key[:n_letters] = np.arange(n_letters, dtype=np.uint64) << np.uint64(kernels.KEY_SHIFT - bits)
-    kind = np.zeros(n_symbols, np.int64)
-    kind[:n_letters] = _letter_kinds(letters, options)
-    kind[0] = 1 << kernels.BARRED
-    n_pairs = 4 * n_letters + used // 4 + 1024
+    n_pairs = 1 << 14
     numbers = np.zeros(16, np.int64)
     numbers[kernels.N_LETTERS] = n_letters
     numbers[kernels.LETTER_BITS] = bits
     numbers[kernels.MOST_LETTERS] = options.max_sentencepiece_length
-    numbers[kernels.RULES] = (
-        kernels.BLANKS_BEHIND * options.treat_whitespace_as_suffix
-        | kernels.BLANKS_INSIDE * (not options.split_by_whitespace)
-        | kernels.BLANKS_ALONE * options.allow_whitespace_only_pieces
-        | kernels.ANY_SCRIPTS * (not options.split_by_unicode_script)
-    )
+    numbers[kernels.RULES] = rules
     trainer = kernels.Trainer(
         cells=cells,
         weights=weights,
@@ -307,6 +313,24 @@ def _new_trainer(
             break
         trainer = _with_room(trainer, kernels.NO_PAIR_ROOM)
     return trainer, letters
+
+
+def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int) -> CountedWords:
+    """Parts of words that pieces may lie in, each once, counted."""
+    from jittok.kernels import train_sentencepiece_bpe as kernels
+    from jittok.kernels.sentencepiece_corpus import WHOLE
+
+    counter = WordCounter(WHOLE)
+    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), letter_of, kind, rules
+    room = max(1 << 16, int(np.diff(words.indptr).max(initial=0)))
+    starts, ends, weights = (np.empty(room, np.int64) for _ in range(3))
+    n_parts = np.zeros(1, np.int64)
+    at = 0
+    while at < len(words.counts):
+        at = int(kernels.cut_words(*arguments, at, starts, ends, weights, n_parts))
+        n = int(n_parts[0])
+        counter.add(words.data, starts[:n], ends[:n], weights[:n])
+    return counter.words()
 
 
 def _with_room(trainer: Trainer, status: int) -> Trainer:
@@ -414,8 +438,10 @@ def train_sentencepiece_bpe(
 
     Warns
     -----
+    TextWarning
+        Texts were left out that are not just empty, or characters in them replaced.
     TrainingWarning
-        Texts were left out that are not just empty; or a vocabulary is smaller than asked for.
+        A vocabulary is smaller than asked for.
     """
     from jittok.tokenizer import Tokenizer
 
@@ -426,7 +452,7 @@ def train_sentencepiece_bpe(
             'memory_limit= is for rules="tokenizers"; here memory goes with the words that differ. Count parts of the '
             "corpus apart, or train on a sample"
         )
-    reading = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if vocab_sizes is not None and vocab_size is not None:
         raise ArgumentError("vocab_size and vocab_sizes exclude each other; give one")
     if unreachable not in (None, "error", "warn", "stop"):
@@ -448,11 +474,12 @@ def train_sentencepiece_bpe(
         del words
     _learn(learner, alphabet, _room(each[sizes[-1]], alphabet), settings, checkpoint, progress)
     learned = learner.learned()
+    del learner
     result = {}
     for size, chosen in each.items():
         pieces = _vocabulary(learned, alphabet, chosen, _room(chosen, alphabet))
         spec = model_spec(chosen, pieces, stop=None if unreachable is None else unreachable != "error")
-        reached = len(spec.model.vocab)
+        reached = min(size, len(pieces) + len(chosen.meta_pieces()))
         if reached < size and unreachable == "warn":
             warnings.warn(
                 f"vocab_size={size} cannot be reached with these texts; the vocabulary has {reached} pieces",
@@ -472,7 +499,7 @@ def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: d
         words = count_texts(texts, options, **reading)
     report = words.report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
-        warnings.warn(report.summary(), TrainingWarning, stacklevel=3)
+        warnings.warn(report.summary(), TextWarning, stacklevel=3)
     return words
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_type_hints
 
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError
 from jittok.formats import sentencepiece_model
-from jittok.spec import PieceType, SentencePieceNormalizer, TokenizerSpec
+from jittok.spec import PieceType, SentencePieceModel, SentencePieceNormalizer, TokenizerSpec
 
 #: U+2581 stands for a blank, U+2585 for every character outside of the alphabet, U+001F for a place where no piece
 #: may reach across.
@@ -470,3 +470,27 @@ def model_spec(
         normalizer.SerializeToString(deterministic=True),
         denormalizer,
     )
+
+
+def vocabulary_text(spec: TokenizerSpec) -> str:
+    """What the reference writes to a .vocab file: a line for each piece.
+
+    Parameters
+    ----------
+    spec
+        Of a SentencePiece model; its trainer's ``vocabulary_output_piece_score`` says whether scores are there too.
+
+    Raises
+    ------
+    ArgumentError
+        It is of another model.
+    """
+    model = spec.model
+    if not isinstance(model, SentencePieceModel):
+        raise ArgumentError("only SentencePiece models have such a file")
+    with_scores = sentencepiece_model.facts(model)["trainer_spec"].get("vocabulary_output_piece_score", True)
+    lines = [
+        f"{piece}\t{score:g}\n" if with_scores else f"{piece}\n"
+        for piece, score in zip(model.pieces, model.scores, strict=True)
+    ]
+    return "".join(lines)

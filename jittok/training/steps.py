@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, get_args
 
 from jittok import spec
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError
-from jittok.spec import ByteLevel, Normalizer, PreTokenizer, Split, UnicodeForm
+from jittok.spec import ByteLevel, MapBytes, Normalizer, PreTokenizer, Split, UnicodeForm
 
 _NORMALIZERS: tuple[type, ...] = get_args(Normalizer)
 _PRE_TOKENIZERS: tuple[type, ...] = get_args(PreTokenizer)
@@ -32,8 +32,8 @@ class Steps(NamedTuple):
 
     @property
     def byte_level(self) -> bool:
-        """Whether a model sees bytes instead of characters."""
-        return any(isinstance(step, ByteLevel) for step in self.pre_tokenizers)
+        """Whether a model sees bytes instead of characters, as where the last pre-tokenizer is ByteLevel."""
+        return bool(self.pre_tokenizers) and isinstance(self.pre_tokenizers[-1], ByteLevel)
 
     def settings(self) -> dict[str, Any]:
         """The steps as JSON values, for :attr:`WordCounts.settings`."""
@@ -62,7 +62,7 @@ def steps_from_settings(settings: Mapping[str, Any]) -> Steps:
     from jittok.formats.jittok_file import restored
 
     try:
-        steps = Steps(*(restored(settings.get(name, [])) for name in ("normalizers", "pre_tokenizers")))
+        steps = Steps(*(tuple(restored(settings.get(name, []))) for name in ("normalizers", "pre_tokenizers")))
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FormatError(f"the settings of word counts cannot be read ({error}); count the words anew") from None
     if not all(isinstance(step, _NORMALIZERS) for step in steps.normalizers):
@@ -123,6 +123,8 @@ def _chain(given: object, role: str) -> list[Any]:
 def _named(name: str, role: str, kinds: tuple[type, ...]) -> list[Any]:
     if role == "normalizer" and name in _FORMS:
         return [UnicodeForm(name)]  # type: ignore[arg-type]
+    if role == "normalizer" and name == "ByteLevel":
+        return [MapBytes()]
     kind = getattr(spec, name, None)
     if isinstance(kind, type) and kind in kinds:
         try:

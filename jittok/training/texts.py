@@ -21,20 +21,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.blocks import read_blocks
+from jittok.blocks import COMPRESSED, read_blocks
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingDependencyError, MissingFileError, TextError
+from jittok.tables import read_only
 from jittok.text import Texts, find_invalid, texts_from
 
 ErrorPolicy = Literal["replace", "skip", "strict"]
 
 #: Bytes of text in a batch, about, where texts come one by one.
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = 1 << 20
 #: Texts taken at once from an iterable.
 _AT_ONCE = 64
 #: What the report calls long.
 LONG_TEXT = 1 << 20
-_LINE_SEPARATOR = "\u2028".encode()
-_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 
 class TextBatch(NamedTuple):
@@ -204,6 +203,8 @@ class _Reader:
 
     def look_at(self, batch: TextBatch) -> None:
         """Count what is odd about texts that are taken."""
+        from jittok.kernels.texts import BLANK, LONG, WITH_LINE_SEPARATOR, WITH_NUL, survey_texts
+
         report, (data, indptr) = self._report, batch
         n = len(indptr) - 1
         report.texts += n
@@ -211,26 +212,12 @@ class _Reader:
             return
         begin, end = int(indptr[0]), int(indptr[-1])
         report.n_bytes += end - begin
-        lengths = np.diff(indptr)
-        # A line that is empty but for its end.
-        blank = int((lengths == 0).sum())
-        one = indptr[:-1][lengths == 1]
-        two = indptr[:-1][lengths == 2]
-        blank += int((data[one] == 0x0A).sum())
-        blank += int(((data[two] == 0x0D) & (data[two + 1] == 0x0A)).sum())
-        report.keep("blank", blank)
-        report.keep(f"longer than {LONG_TEXT:,} bytes", int((lengths > LONG_TEXT).sum()))
-        content = memoryview(data[begin:end]).tobytes()  # type: ignore[arg-type]
-        for name, needle in (("with NUL", b"\0"), ("with U+2028", _LINE_SEPARATOR)):
-            if needle not in content:
-                continue
-            holders, at = set(), content.find(needle)
-            while at >= 0:
-                text = int(np.searchsorted(indptr, begin + at, side="right"))
-                holders.add(text)
-                # On to the next text: one that holds it is counted once.
-                at = content.find(needle, int(indptr[text]) - begin) if text <= n - 1 else -1
-            report.keep(name, len(holders))
+        found = np.zeros(4, np.int64)
+        survey_texts(read_only(data), read_only(indptr), LONG_TEXT, found)
+        report.keep("blank", int(found[BLANK]))
+        report.keep(f"longer than {LONG_TEXT:,} bytes", int(found[LONG]))
+        report.keep("with NUL", int(found[WITH_NUL]))
+        report.keep("with U+2028", int(found[WITH_LINE_SEPARATOR]))
 
     # ------------------------------------------------------------------------------------------ Python objects
 
@@ -306,7 +293,7 @@ class _Reader:
 
     # --------------------------------------------------------------------------------------------------- arrays
 
-    def _whole(self, texts: Texts, where: str = "texts", first_number: int = 0) -> Iterator[TextBatch]:
+    def _whole(self, texts: Texts, where: str = "texts[{}]", first_number: int = 0) -> Iterator[TextBatch]:
         """Texts that are bytes already, in batches."""
         indptr = texts.indptr
         n = len(indptr) - 1
@@ -322,12 +309,12 @@ class _Reader:
                 bounds = part.indptr.tolist()
                 if self._errors == "strict":
                     text = part.data[bounds[invalid] : bounds[invalid + 1]].tobytes()
-                    raise _invalid_text(text, f"{where}[{first_number + first + invalid}]")
+                    raise _invalid_text(text, where.format(first_number + first + invalid))
                 items = [part.data[p:q].tobytes() for p, q in zip(bounds, bounds[1:], strict=False)]
                 yield self._mended(items, first_number + first)
             first = last
 
-    def _arrow(self, array: Any, where: str = "texts", first_number: int = 0) -> Iterator[TextBatch]:
+    def _arrow(self, array: Any, where: str = "texts[{}]", first_number: int = 0) -> Iterator[TextBatch]:
         if hasattr(array, "to_arrow"):
             array = array.to_arrow()
         chunks = array.chunks if hasattr(array, "chunks") else [array]
@@ -344,7 +331,7 @@ class _Reader:
 
     def _file(self, path: Path) -> Iterator[TextBatch]:
         name = str(path)
-        for suffix in _SUFFIXES:
+        for suffix in COMPRESSED:
             name = name.removesuffix(suffix)
         if not path.exists():
             raise MissingFileError(
@@ -360,10 +347,10 @@ class _Reader:
 
     def _lines(self, path: Path) -> Iterator[TextBatch]:
         first_line = 1
-        for block in read_blocks(str(path), "newline", keep_separators=self._keep_line_ends, decompress=True):
+        for block in read_blocks(str(path), "newline", BATCH_BYTES, keep_separators=self._keep_line_ends, decompress=True):
             texts = Texts(block.data, block.indptr, has_slack=False, is_checked=False)
             try:
-                yield from self._whole(texts, "line", first_line)
+                yield from self._whole(texts, "line {}", first_line)
             except TextError as error:
                 raise TextError(f"{path}: {error}") from None
             first_line += len(block.indptr) - 1
@@ -416,8 +403,10 @@ class _Reader:
                     raise ArgumentError(f"{path} has no column {self._column!r}; pass column=, one of {', '.join(names)}")
                 number = 0
                 for rows in file.iter_batches(batch_size=1 << 13, columns=[self._column]):
-                    yield from self._arrow(rows.column(0), f"{path}: column {self._column!r}, row ", number)
+                    yield from self._arrow(rows.column(0), "row {}", number)
                     number += rows.num_rows
+        except TextError as error:
+            raise TextError(f"{path}: {error}") from None
         except (pyarrow.ArrowException, OSError) as error:
             raise FormatError(f"{path}: cannot be read as Parquet: {error}") from None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError
+from jittok.blocks import COMPRESSED
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning
 from jittok.training.array_file import read_arrays, write_arrays
+from jittok.training.counting import Counting, Words, merged, merged_by_parts
+from jittok.training.progress import Progress
 from jittok.training.steps import read_steps
 from jittok.training.texts import ErrorPolicy, TextReport, read_texts
 
 KIND = "jittok word counts"
 VERSION = 1
-_WHITE_SPACE = (
-    "".join(map(chr, [*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)])) + "\u2028\u2029\u202f\u205f\u3000"
-)
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class WordCounts:
     def __len__(self) -> int:
         """The number of words that differ."""
         return len(self.counts)
+
+    @property
+    def words(self) -> Words:
+        """The three arrays."""
+        return Words(self.data, self.indptr, self.counts)
 
     @property
     def total(self) -> int:
@@ -140,14 +146,7 @@ class WordCounts:
         ArgumentError
             The settings differ.
         """
-        report = TextReport()
-        words: Counter[bytes] = Counter()
-        for one in (self, *others):
-            _check_settings(self.settings, one.settings)
-            report.add(one.report)
-            for word, count in one.items():
-                words[word] += count
-        return _from_words(words, self.settings, report)
+        return merge_counts([self, *others])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a file, which has a checksum. The same counts give the same bytes.
@@ -227,31 +226,77 @@ def count_words(
         The same for every number of threads, and whatever the order of texts is.
     """
     from jittok.build.plan import build_word_split
-    from jittok.engine import segments_of
-    from jittok.kernels.split import ISOLATED, split_segments
-    from jittok.tables import read_only
+    from jittok.engine import thread_count
 
+    n_threads = thread_count(threads)
+    if memory_limit is not None and (not isinstance(memory_limit, int | np.integer) or memory_limit < 1):
+        raise ArgumentError(f"memory_limit={memory_limit!r}; expected a number of bytes, or None")
     steps = read_steps(normalizer, pre_tokenizer)
     split = build_word_split(steps.normalizers, steps.pre_tokenizers)
     report = TextReport()
-    words: Counter[bytes] = Counter()
-    reading = {"field": field, "column": column, "errors": errors, "keep_line_ends": keep_line_ends}
-    for batch in read_texts(texts, report, **reading):  # type: ignore[arg-type]
-        data, start, end = segments_of(split, batch.data, batch.indptr)
-        capacity = int((end - start).sum()) + 1
-        out_start, out_end, out_from = (np.empty(capacity, np.int64) for _ in range(3))
-        n = split_segments(
-            split.last_split, ISOLATED, 0, read_only(data), read_only(start), read_only(end), out_start, out_end, out_from
-        )
-        content = data.tobytes()
-        words.update(content[a:b] for a, b in zip(out_start[:n].tolist(), out_end[:n].tolist(), strict=True))
-    if split.skips_blanks:
-        stripped: Counter[bytes] = Counter()
-        for word, count in words.items():
-            stripped[word.decode().lstrip(_WHITE_SPACE).encode()] += count
-        stripped.pop(b"", None)
-        words = stripped
-    return _from_words(words, steps.settings(), report)
+    batches = read_texts(texts, report, field=field, column=column, errors=errors, keep_line_ends=keep_line_ends)
+    with (
+        Progress(_size_of(texts), "B", "counting words", progress) as bar,
+        tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True) as folder,
+    ):
+        counting = Counting(split, n_threads, None if memory_limit is None else int(memory_limit), Path(folder))
+        words = counting.run(batches, bar)
+    warn_of(report)
+    return WordCounts(*words, steps.settings(), report)
+
+
+def warn_of(report: TextReport) -> None:
+    """Warn if texts were skipped or changed.
+
+    Parameters
+    ----------
+    report
+        What was found in the texts.
+    """
+    if report.skipped or report.replaced:
+        warnings.warn(report.summary(), TextWarning, stacklevel=3)
+
+
+def _size_of(texts: object) -> int | None:
+    """Bytes of a file of plain text, for the progress bar."""
+    try:
+        if isinstance(texts, str | os.PathLike) and not str(texts).endswith(COMPRESSED):
+            return os.stat(texts).st_size
+    except OSError:
+        pass
+    return None
+
+
+def merge_counts(counts: Iterable[WordCounts | str | os.PathLike[str]], *, memory_limit: int | None = None) -> WordCounts:
+    """The counts of several corpora together.
+
+    Parameters
+    ----------
+    counts
+        Counts, or files that :meth:`WordCounts.save` wrote.
+    memory_limit
+        Bytes to use, about. With it the result is mapped from a temporary file; else it is made in memory.
+
+    Raises
+    ------
+    ArgumentError
+        There are none, or their settings differ.
+    MissingFileError, FormatError
+        As :meth:`WordCounts.load`.
+    """
+    parts = [one if isinstance(one, WordCounts) else WordCounts.load(one) for one in counts]
+    if not parts:
+        raise ArgumentError("counts: expected at least one WordCounts or file of word counts")
+    report = TextReport()
+    for one in parts:
+        _check_settings(parts[0].settings, one.settings)
+        report.add(one.report)
+    if memory_limit is None:
+        words = merged([one.words for one in parts])
+    else:
+        with tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True) as folder:
+            words = merged_by_parts([one.words for one in parts], memory_limit, Path(folder))
+    return WordCounts(*words, parts[0].settings, report)
 
 
 def _check_settings(one: dict[str, Any], other: dict[str, Any]) -> None:
