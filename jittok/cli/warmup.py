@@ -162,7 +162,7 @@ def sentencepiece_tokenizers() -> Iterator[Any]:
 
 
 def trained_tokenizers() -> Iterator[Any]:
-    """Count words, with every kernel of that."""
+    """Count words and learn merges, with every kernel of that."""
     import tempfile
     from pathlib import Path
 
@@ -174,6 +174,9 @@ def trained_tokenizers() -> Iterator[Any]:
         path.write_text("".join(lines), encoding="utf-8")
         counts = jittok.count_words(path, pre_tokenizer="gpt2")
     counts.merge(jittok.count_words(lines[:9], pre_tokenizer="gpt2"))
+    base = jittok.train_bpe(counts=counts, vocab_size=60)
+    jittok.train_bpe(counts=counts, base=base, vocab_size=70)
+    jittok.train_wordpiece(lines[:99], pre_tokenizer="Whitespace", vocab_size=70, score="likelihood")
     yield from ()
 
 
