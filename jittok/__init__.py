@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jittok.streaming import DecodeStream
     from jittok.tokenizer import Tokenizer, load, load_bytes, load_default
     from jittok.training.bpe import train_bpe
+    from jittok.training.unigram import train_unigram
     from jittok.training.word_counts import WordCounts, count_words
     from jittok.training.wordpiece import train_wordpiece
 
@@ -38,6 +39,7 @@ _HOME = {
     "load_bytes": "jittok.tokenizer",
     "load_default": "jittok.tokenizer",
     "train_bpe": "jittok.training.bpe",
+    "train_unigram": "jittok.training.unigram",
     "train_wordpiece": "jittok.training.wordpiece",
 }
 
@@ -54,6 +56,7 @@ __all__ = [
     "load_bytes",
     "load_default",
     "train_bpe",
+    "train_unigram",
     "train_wordpiece",
 ]
 

@@ -27,7 +27,32 @@ def add(commands: Any) -> None:
     )
     models = parser.add_subparsers(title="models", required=True, metavar="MODEL")
     _add_bpe(models)
+    _add_unigram(models)
     _add_wordpiece(models)
+
+
+def _add_unigram(models: Any) -> None:
+    parser = models.add_parser(
+        "unigram",
+        help="unigram model",
+        description="Learn a unigram model as SentencePiece does; the reference's other options go by --option.",
+    )
+    add_common(parser)
+    parser.add_argument(
+        "--reference-threads",
+        type=int,
+        default=16,
+        metavar="N",
+        help="the reference's num_threads, which its sums depend on (default: 16)",
+    )
+    parser.add_argument(
+        "--e-step",
+        choices=("exact", "linear"),
+        default="exact",
+        help="sum as the reference does, or about twice as fast with other rounding (default: exact)",
+    )
+    _add_checkpoints(parser)
+    parser.set_defaults(run=run_unigram)
 
 
 def _add_bpe(models: Any) -> None:
@@ -114,6 +139,10 @@ def _add_merge_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit-alphabet", type=int, metavar="N", help="most letters to keep")
     parser.add_argument("--max-token-length", type=int, metavar="N", help="most letters of a token")
     parser.add_argument("--suffix", metavar="S", help="put behind the last letter of a word")
+    _add_checkpoints(parser)
+
+
+def _add_checkpoints(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint", metavar="FILE", help="write down what was learned, every minute and when interrupted"
     )
@@ -150,6 +179,34 @@ def run_bpe(options: argparse.Namespace) -> int:
             arguments.setdefault("initial_alphabet", tuple(byte_alphabet()))  # so that any text has tokens
     arguments["continuing_subword_prefix"] = options.prefix
     return _write(options, _trained(jittok.train_bpe, **arguments))
+
+
+def run_unigram(options: argparse.Namespace) -> int:
+    """Learn a unigram model."""
+    import jittok
+
+    if options.resume is not None and options.files:
+        raise ArgumentError("--resume goes on with the words of the checkpoint; name no files")
+    arguments = {
+        "vocab_size": options.vocab_size,
+        "memory_limit": _size(options.memory_limit),
+        "threads": options.threads,
+        "checkpoint": options.checkpoint,
+        "resume": options.resume,
+    }
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    if options.resume is None:
+        arguments.update(texts=_files(options), field=options.field, column=options.column, errors=options.errors)
+    trained = _trained(
+        jittok.train_unigram,
+        reference_threads=options.reference_threads,
+        e_step=options.e_step,
+        unreachable=options.unreachable,
+        progress=_shows_progress(options),
+        **arguments,
+        **other_options(options),
+    )
+    return _write(options, trained)
 
 
 def run_wordpiece(options: argparse.Namespace) -> int:
