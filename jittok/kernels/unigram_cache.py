@@ -68,6 +68,7 @@ _FACTORS = tuple(
 _F0, _F1, _F2, _F3 = _FACTORS
 _CROSSED = np.uint64(CROSSED_FACTOR)
 _ONE = np.uint64(1)
+_UNKNOWN = np.uint64(0xFFFFFFFF00000000)  # UNKNOWN << 32
 
 #: Positions in ``UnigramCache.counters``.
 WORDS = 0  # words kept
@@ -291,13 +292,9 @@ def find_pieces(tables: Any, n: int, cache: Any) -> int:
     return 0
 
 
-@helper
-def judge_word(tables: Any, first: int, last: int, cache: Any) -> int:
-    """The best path of a word, characters [first, last), in exact arithmetic, and how safe it is.
-
-    Leaves the path in ``cache.chosen``, and returns the first exponent for which float32 sums may choose another one, 0 for
-    none that they may be trusted for.
-    """
+@inlined
+def find_best(tables: Any, first: int, last: int, cache: Any) -> int:
+    """The best path of a word, characters [first, last), in exact arithmetic, left in ``cache.chosen``."""
     right = cache.right
     gap = cache.gap
     chosen = cache.chosen
@@ -308,36 +305,27 @@ def judge_word(tables: Any, first: int, last: int, cache: Any) -> int:
         bits = cache.ends[np.uint64(i)]
         best = -np.inf
         second = -np.inf
-        piece = np.int64(0)
+        piece = np.uint64(0)
         if bits & _ONE == np.uint64(0):
             best = unknown_score + right[np.uint64(i + 1)]
-            piece = UNKNOWN << 32 | (i + 1)
+            piece = _UNKNOWN | np.uint64(i + 1)
         while bits != np.uint64(0):
             depth = trailing_zeros(bits)
             bits = bits & (bits - _ONE)
             at = i << 5 | depth
-            token = np.int64(cache.found[np.uint64(at)] & np.uint64(0xFFFFFFFF))
+            entry = cache.found[np.uint64(at)]
             candidate = high_float(cache.found, at) + right[np.uint64(i + depth + 1)]
             is_better = candidate > best
-            least = best if is_better else candidate
-            second = least if least > second else second
-            piece = token << 32 | (i + depth + 1) if is_better else piece
+            worse = best if is_better else candidate
             best = candidate if is_better else best
+            second = worse if worse > second else second
+            # Without a branch, which would be hard to foretell.
+            new = entry << np.uint64(32) | np.uint64(i + depth + 1)
+            piece ^= (piece ^ new) & (np.uint64(0) - np.uint64(is_better))
         right[np.uint64(i)] = best
         gap[np.uint64(i)] = best - second
-        chosen[np.uint64(i)] = piece
-    margin = np.inf
-    i = np.int64(first)
-    while i < last:
-        margin = min(margin, gap[np.uint64(i)])
-        i = chosen[np.uint64(i)] & 0xFFFFFFFF
-    safe = np.int64(MOST_EXPONENT + 1)
-    # Twice n additions, each wrong by half a step: 2**(exponent - 24).
-    error = 2.01 * (last - first) / 256.0
-    while safe > 0 and error + 1e-9 >= margin:
-        safe -= 1
-        error *= 0.5
-    return safe
+        chosen[np.uint64(i)] = np.int64(piece)
+    return 0
 
 
 @helper
@@ -355,40 +343,62 @@ def keep_new_words(tables: Any, data: Any, words: int, cache: Any) -> int:
 
 @helper
 def keep(tables: Any, slot: int, q: int, cache: Any) -> int:
-    """Judge new word `q`, of which all pieces are known, and write its ids."""
+    """Put the ids of new word `q`, of which all pieces are known, into its slot, with the exponent they are safe up to."""
     slots = cache.slots
     chosen = cache.chosen
-    first = cache.first[np.uint64(q)]
-    last = cache.first[np.uint64(q + 1)] - 1
-    safe = np.int64(judge_word(tables, first, last, cache))
+    gap = cache.gap
+    first = np.int64(cache.first[np.uint64(q)])
+    last = np.int64(cache.first[np.uint64(q + 1)]) - 1
+    find_best(tables, first, last, cache)
+    margin = np.inf
     count = np.int64(0)
+    signs = np.int64(0)
     i = first
     while i < last:
+        piece = np.int64(chosen[np.uint64(i)])
+        margin = min(margin, gap[np.uint64(i)])
+        slots[np.uint64(slot + IDS + min(count, WORD_IDS - 1))] = piece >> 32
+        signs |= piece
         count += 1
-        i = chosen[np.uint64(i)] & 0xFFFFFFFF
-    target = slots
-    to = np.int64(slot) + IDS
+        i = piece & 0xFFFFFFFF
+    safe = np.int64(MOST_EXPONENT + 1)
+    # Twice n additions, each wrong by half a step: 2**(exponent - 24).
+    error = 2.01 * (last - first) / 256.0
+    while safe > 0 and error + 1e-9 >= margin:
+        safe -= 1
+        error *= 0.5
+    joined = np.int64(0)
     if count > WORD_IDS:
-        target = cache.more
-        to = cache.counters[MORE_USED]
-        if to + count + 8 > target.size:
+        to = np.int64(cache.counters[MORE_USED])
+        if to + count + 8 > cache.more.size:
             safe = np.int64(0)
         else:
             slots[np.uint64(slot + IDS)] = to
             cache.counters[MORE_USED] += count
-    joined = np.int64(0)
-    i = first
-    while i < last and safe > 0:
-        token = chosen[np.uint64(i)] >> 32
-        if token == UNKNOWN:
-            token = tables.numbers[UNIGRAM_UNKNOWN]
-            joined = np.int64(JOINED)
-            if tables.numbers[UNIGRAM_BYTE_FALLBACK] == 1:
-                safe = np.int64(0)
-        target[np.uint64(to)] = token
-        to += 1
-        i = chosen[np.uint64(i)] & 0xFFFFFFFF
+            i = first
+            while i < last:
+                piece = np.int64(chosen[np.uint64(i)])
+                cache.more[np.uint64(to)] = piece >> 32
+                to += 1
+                i = piece & 0xFFFFFFFF
+            if signs < 0:
+                name_unknown(cache.more, to - count, to, tables.numbers[UNIGRAM_UNKNOWN])
+    elif signs < 0:
+        name_unknown(slots, slot + IDS, slot + IDS + count, tables.numbers[UNIGRAM_UNKNOWN])
+    if signs < 0:
+        joined = np.int64(JOINED)
+        if tables.numbers[UNIGRAM_BYTE_FALLBACK] == 1:
+            safe = np.int64(0)
     slots[np.uint64(slot + META)] = safe << SAFE_SHIFT | joined | count
+    return 0
+
+
+@helper
+def name_unknown(ids: Any, first: int, end: int, unknown: int) -> int:
+    """Put the unknown piece's id where UNKNOWN stands."""
+    for i in range(first, end):
+        if ids[i] == UNKNOWN:
+            ids[i] = unknown
     return 0
 
 
