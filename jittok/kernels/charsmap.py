@@ -125,7 +125,9 @@ def entry_inside(page_of: Any, entries: Any, data: Any, position: int, end: int)
 
 
 @helper
-def plain_block(page_of: Any, entries: Any, data: Any, position: int, end: int, others: np.uint64) -> tuple[np.uint64, np.uint64]:
+def plain_block(
+    page_of: Any, entries: Any, data: Any, position: int, end: int, others: np.uint64
+) -> tuple[np.uint64, np.uint64]:
     """Which of 64 bytes begin codepoints, and which of these, not ASCII or next to such, are not just copied.
 
     `others` are the bytes that are not ASCII. The first of what is returned is 0 if the bytes are not valid UTF-8.
@@ -222,7 +224,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
     aligned = out.source_start.shape[0] > 0
     n_stops = stops.shape[0]
     newline_is_blank = numbers[CHARSMAP_NEWLINE] != 0
-    blank_is_longer = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20] & CHARSMAP_LONGER != 0)
+    blank = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20])
+    blank_is_longer = np.int64(blank & CHARSMAP_LONGER != 0)
+    blank_is_plain = blank & (CHARSMAP_LONGER | CHARSMAP_MAPPED | CHARSMAP_SYMBOL) == 0
     # Copying goes on behind blanks of three bytes; characters at the end of a block are read.
     last_block = data.shape[0] - (72 if blank_size == 1 else 136)
     result = out.data
@@ -252,6 +256,13 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                     out.source_start[count] = 0
                 written += blank_size
                 count += 1
+        if is_front and blank_is_plain:
+            while position <= last_block and position < end:
+                length = min(trailing_zeros(~equal_bits(data, position, 0x20)), end - position)
+                position += length
+                source += length
+                if length < 64:
+                    break
         while position < end:
             # Whole blocks, up to what is not just copied. The codepoint before that may belong to it.
             while patience <= 0 and not is_front and position <= last_block and position < end:

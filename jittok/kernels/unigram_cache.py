@@ -62,8 +62,7 @@ DEPTHS = 32
 MOST_EXPONENT = 16
 BEYOND = 99
 _FACTORS = tuple(
-    np.uint64(factor)
-    for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
+    np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F)
 )
 _F0, _F1, _F2, _F3 = _FACTORS
 _CROSSED = np.uint64(CROSSED_FACTOR)
@@ -111,7 +110,7 @@ class UnigramCache(NamedTuple):
 def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool = False) -> UnigramCache:
     """Allocate an empty cache with ``2**slot_bits`` slots, but no fewer than twice the words of a batch.
 
-    If it `grows`, a larger one is asked for when it is about half full; else it is emptied then.
+    If it `grows`, a larger one is asked for when it is more than half full; else it is emptied when three quarters are.
     """
     slot_bits = max(slot_bits, LEAST_BITS)
     units = tables.units.reshape(-1, 4)
@@ -124,7 +123,7 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool
     piece = max(float(np.abs(scores).max()), abs(float(tables.unknown_score[0])))
     masks = [[(1 << 8 * min(max(n - first, 0), 8)) - 1 for first in (0, 8, 16, 24)] for n in range(32)]
     words, characters = BATCH + 80, NEW_CHARACTERS + 80
-    most = (1 << slot_bits) * 2 // 5 if grows else 1 << slot_bits
+    most = (1 << slot_bits) * 3 // 5 if grows else 1 << slot_bits
     return UnigramCache(
         slots=zeros((SLOT << slot_bits) + SLOT, np.int32),
         more=zeros(MORE_IDS << slot_bits, np.int32),
@@ -202,6 +201,12 @@ def is_crossed(tables: Any, first: int, second: int) -> bool:
     return (tables.crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & np.uint64(1) != np.uint64(0)
 
 
+@inlined
+def is_running_text(data: Any, first: int, end: int) -> bool:
+    """Whether a long word is probably text of a script without spaces: its parts are found sooner than they are cut."""
+    return data[np.uint64((first + end) >> 1)] >= 0x80
+
+
 @helper
 def cut_words(tables: Any, data: Any, words: int, starts: Any, cuts: Any) -> int:
     """Cut long words between characters that are not next to each other in any piece; returns the number of words.
@@ -214,7 +219,7 @@ def cut_words(tables: Any, data: Any, words: int, starts: Any, cuts: Any) -> int
         end = np.int64(starts[np.uint64(k + 1)])
         cuts[np.uint64(n)] = at
         n += 1
-        if end - at <= WORD_BYTES:
+        if end - at <= WORD_BYTES or is_running_text(data, at, end):
             continue
         before, length = character(tables, data, at)
         at += length
@@ -586,7 +591,7 @@ def encode_words(
             stop = found[words]
         found[np.uint64(words)] = stop
         words = np.int64(cut_words(tables, data, words, found, starts))
-        if 2 * (cache.counters[WORDS] + words) > slots.size // SLOT:
+        if 4 * (cache.counters[WORDS] + words) > 3 * (slots.size // SLOT):
             empty(cache)
         make_word_keys(data, words, cache)
         n_new = np.int64(find_slots(words, cache))
