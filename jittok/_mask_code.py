@@ -6,7 +6,8 @@ kept in a code file like a kernel, so it is made only where much text is to be s
 
 The masks of the classes are computed as in Parabix (Cameron et al., "Bitwise data parallelism in regular expression
 matching", 2014): the bits of 64 entries are transposed into one mask for each bit, and whether an entry is of a set of
-classes is a Boolean function of these masks: a binary decision diagram, shared by all sets.
+classes is a Boolean function of these masks: a binary decision diagram, shared by all sets. The program is there
+twice: for chunks that are all ASCII, half of the work of a pattern with many classes falls away.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jittok._linker import link
 from jittok._native import Code
 from jittok.tables import (
     DECIDED,
+    EDGE_BYTE,
     END_CLASS,
     MASK_AHEAD,
     MASK_AND,
@@ -45,8 +47,9 @@ _ENTRY = "mask_program"
 def compile_mask_program(split: SplitTables, level: str) -> Code:
     """Compile the program of `split` for CPUs of a level of x86-64.
 
-    The function takes three whole numbers: the addresses of a chunk's entries and of its masks, and the number of
-    words that matter. It writes the two masks that the program is for, and returns nothing.
+    The function takes four whole numbers: the addresses of a chunk's entries and of its masks, the number of words
+    that matter, and 1 if the chunk is all ASCII, else 0. It writes the two masks that the program is for, and returns
+    nothing.
     """
     module = llvm.parse_assembly(str(_module(split)))
     llvm.initialize_native_target()
@@ -69,30 +72,46 @@ class _Operation:
         self.kind, self.left, self.right = kind, left, right
 
 
-def _decoded(split: SplitTables) -> tuple[list[Any], list[Any], list[frozenset[int]]]:
-    """The program's steps as a graph: the two results, the operations in order, and the sets of classes they read."""
+def _decoded(split: SplitTables, only_ascii: bool) -> tuple[list[Any], list[_Operation], list[frozenset[int]]]:
+    """The program's steps as a graph: the two results, the operations in order, and the sets of classes they read.
+
+    For ASCII, sets hold only the classes that occur there, and operations that this settles are left out.
+    """
     n_classes = int(split.numbers[END_CLASS]) + 1
-    everything = frozenset(range(n_classes))
-    masks: dict[int, Any] = {c: frozenset([c]) for c in range(n_classes)}
+    everything = frozenset(split.entry_class[:128].tolist() if only_ascii else range(n_classes)) | {n_classes - 1}
+    nothing: frozenset[int] = frozenset()
+    masks: dict[int, Any] = {c: frozenset([c]) & everything for c in range(n_classes)}
     operations = []
     for kind, result, a, b in split.program.reshape(-1, 4).tolist():
         left = masks[a]
         right: Any = masks[b] if kind in (MASK_OR, MASK_AND) else b
-        if isinstance(left, frozenset) and (kind == MASK_NOT or isinstance(right, frozenset)):
-            masks[result] = everything - left if kind == MASK_NOT else left | right if kind == MASK_OR else left & right
-            continue
-        masks[result] = _Operation(kind, left, right)
-        operations.append(masks[result])
+        value: Any = None
+        if kind == MASK_NOT:
+            value = everything - left if isinstance(left, frozenset) else None
+        elif kind not in (MASK_OR, MASK_AND):
+            value = nothing if left == nothing else None
+        elif isinstance(left, frozenset) and isinstance(right, frozenset):
+            value = left | right if kind == MASK_OR else left & right
+        else:
+            settles, leaves = (everything, nothing) if kind == MASK_OR else (nothing, everything)
+            if settles in (left, right):
+                value = settles
+            elif leaves in (left, right):
+                value = right if left == leaves else left
+        if value is None:
+            value = _Operation(kind, left, right)
+            operations.append(value)
+        masks[result] = value
     outputs = [masks[int(split.numbers[i])] for i in (DECIDED, UNDECIDED)]
-    sets: dict[frozenset[int], None] = {}
-    for operation in operations:
-        for operand in (operation.left, operation.right):
-            if isinstance(operand, frozenset):
-                sets[operand] = None
-    for output in outputs:
-        if isinstance(output, frozenset):
-            sets[output] = None
-    return outputs, operations, list(sets)
+    # From the last operation back: what is needed, and of which sets.
+    needed: dict[Any, None] = dict.fromkeys(outputs)
+    for operation in reversed(operations):
+        if operation in needed:
+            needed[operation.left] = None
+            if operation.kind in (MASK_OR, MASK_AND):
+                needed[operation.right] = None
+    sets = [operand for operand in needed if isinstance(operand, frozenset)]
+    return outputs, [operation for operation in operations if operation in needed], sets
 
 
 class _Diagram:
@@ -130,19 +149,33 @@ class _Diagram:
 
 
 def _module(split: SplitTables) -> Any:
-    outputs, operations, sets = _decoded(split)
     module = ir.Module("mask_program")
     module.triple = llvm.get_process_triple()
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64] * 3), _ENTRY)
-    entries_at, masks_at, words = function.args
-    builder = ir.IRBuilder(function.append_basic_block("begin"))
-    entries = builder.inttoptr(entries_at, _I8.as_pointer())
-    masks = builder.inttoptr(masks_at, _I64.as_pointer())
-    planes = builder.alloca(_I64, 8 * MASK_STRIDE)
-    members = builder.alloca(_I64, MASK_BASE + len(sets) * MASK_STRIDE)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64] * 4), _ENTRY)
+    begin = ir.IRBuilder(function.append_basic_block("begin"))
+    planes = begin.alloca(_I64, 8 * MASK_STRIDE)
+    members = begin.alloca(_I64, MASK_BASE + len(_decoded(split, False)[2]) * MASK_STRIDE)
     for pointer in (planes, members):
         pointer.align = 64
+    blocks = []
+    for only_ascii in (False, True):
+        blocks.append(function.append_basic_block("ascii" if only_ascii else "any"))
+        _add_steps(ir.IRBuilder(blocks[-1]), split, only_ascii, planes, members)
+    begin.cbranch(begin.trunc(function.args[3], _I1), blocks[1], blocks[0])
+    return module
+
+
+def _add_steps(builder: Any, split: SplitTables, only_ascii: bool, planes: Any, members: Any) -> None:
+    """Add the code for all chunks or for those that are ASCII; `planes` and `members` are its memory."""
+    outputs, operations, sets = _decoded(split, only_ascii)
+    function = builder.function
+    entries_at, masks_at, words = function.args[:3]
+    entries = builder.inttoptr(entries_at, _I8.as_pointer())
+    masks = builder.inttoptr(masks_at, _I64.as_pointer())
     groups = builder.lshr(builder.add(words, _I64(GROUP - 1)), _I64(3))
+    entry_class = split.entry_class.copy()
+    if only_ascii:
+        entry_class[128:] = split.entry_class[EDGE_BYTE]
 
     def place(array: Any, mask: int, word: Any, offset: int = 0) -> Any:
         return builder.gep(array, [builder.add(word, _I64(mask * MASK_STRIDE + offset))])
@@ -188,7 +221,7 @@ def _module(split: SplitTables) -> Any:
     with Loop("memberships", GROUP) as word:
         diagram = _Diagram(builder, [load(planes, bit, word) for bit in reversed(range(8))])
         for i, kinds in enumerate(sets):
-            store(diagram.function(np.isin(split.entry_class, sorted(kinds))), members, i, word, MASK_BASE)
+            store(diagram.function(np.isin(entry_class, sorted(kinds))), members, i, word, MASK_BASE)
     # The words before the first and after the last are read, by shifts.
     end = builder.shl(groups, _I64(3))
     for i in range(len(sets)):
@@ -227,4 +260,3 @@ def _module(split: SplitTables) -> Any:
         for output, i in zip(outputs, (DECIDED, UNDECIDED), strict=True):
             store(value(output), masks, int(split.numbers[i]), word, MASK_BASE)
     builder.ret_void()
-    return module

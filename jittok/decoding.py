@@ -7,29 +7,34 @@ short inputs, and chains of other shapes, by plain Python that does step by step
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .encodings import Batch, EncodedTexts, Encoding
-from .errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from .errors import ArgumentError, ArgumentTypeError
 from .spec import (
     DecodeBPE,
     DecodeByteFallback,
     DecodeByteLevel,
+    DecodeCTC,
     DecodeFuse,
     DecodeMetaspace,
     DecodeReplace,
     DecodeStrip,
     DecodeWordPiece,
     RankModel,
+    Replace,
     TokenizerSpec,
 )
 from .spec import Decoder as DecoderStep
 from .tables import ADDED, PRESENT, SPECIAL
 from .vocabulary import Vocabulary, alphabet_bytes, unknown_id
+
+if TYPE_CHECKING:
+    from .rewriting import Rewriter
 
 # Up to this many ids plain Python decodes in well under a millisecond, and no kernel needs compiling.
 _SMALL = 512
@@ -47,8 +52,8 @@ class Decoder:
 
     Raises
     ------
-    UnsupportedError
-        A decoder replaces by regular expression.
+    UnsupportedError, RegexError
+        A decoder replaces by a regular expression that cannot be compiled.
     """
 
     def __init__(self, spec: TokenizerSpec, vocabulary: Vocabulary) -> None:
@@ -56,10 +61,7 @@ class Decoder:
         self.steps: tuple[DecoderStep, ...] = spec.decoders
         for step in self.steps:
             if isinstance(step, DecodeReplace) and step.is_regex:
-                raise UnsupportedError(
-                    f"decoder Replace with the regular expression {step.pattern!r} is not supported; "
-                    "only a plain string is"
-                )
+                _match_replacer(step.pattern, step.content)
         #: Tokens are their bytes, and a text is all of them one after another.
         self.is_bytes = isinstance(spec.model, RankModel) or (
             len(self.steps) > 0
@@ -163,7 +165,9 @@ class Decoder:
         str or bytes
             One byte as bytes where the token is a raw byte.
         """
-        text = self.vocabulary.string_of(token_id).decode("utf-8", "replace")
+        return self._contribution(self.vocabulary.string_of(token_id).decode("utf-8", "replace"), is_first)
+
+    def _contribution(self, text: str, is_first: bool) -> str | bytes:
         steps = self.steps
         for number, step in enumerate(steps):
             if isinstance(step, DecodeByteFallback):
@@ -171,7 +175,7 @@ class Decoder:
                 if byte is not None:
                     return bytes([byte])
             elif isinstance(step, DecodeReplace):
-                text = text.replace(step.pattern, step.content) if step.pattern else text
+                text = replace_all([text], step)[0]
             elif isinstance(step, DecodeMetaspace):
                 drop = is_first and step.prepend_scheme != "never"
                 text = text.replace(step.replacement, "" if drop else " ")
@@ -287,7 +291,7 @@ class Decoder:
         Runs of raw bytes, and characters stripped from the ends of the whole text, do not count.
         """
         kinds = [type(step) for step in self.steps]
-        if DecodeByteLevel in kinds or DecodeBPE in kinds:
+        if DecodeByteLevel in kinds or DecodeBPE in kinds or DecodeCTC in kinds:
             return False
         fuse = kinds.index(DecodeFuse) if DecodeFuse in kinds else len(kinds)
         before, after = kinds[:fuse], kinds[fuse + 1 :]
@@ -307,7 +311,7 @@ class Decoder:
         tables = self.vocabulary.tables
         if self.is_bytes:
             return tables.token_bytes, tables.bytes_indptr, np.zeros(0, dtype=np.uint8)
-        parts = []
+        parts: list[bytes] = []
         raw = np.zeros(self.vocabulary.size, dtype=np.uint8)
         for token_id in range(self.vocabulary.size):
             text = self.token_text(token_id, is_first=False)
@@ -358,7 +362,7 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
     if isinstance(step, DecodeFuse):
         return ["".join(tokens)]
     if isinstance(step, DecodeReplace):
-        return [token.replace(step.pattern, step.content) for token in tokens] if step.pattern else tokens
+        return replace_all(tokens, step)
     if isinstance(step, DecodeStrip):
         return [strip(token, step) for token in tokens]
     if isinstance(step, DecodeMetaspace):
@@ -366,6 +370,9 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
         return [token.replace(step.replacement, " " if number else first) for number, token in enumerate(tokens)]
     if isinstance(step, DecodeWordPiece):
         return [word_piece(token, step, not number) for number, token in enumerate(tokens)]
+    if isinstance(step, DecodeCTC):
+        kept = [token for token, before in zip(tokens, [None, *tokens], strict=False) if token != before]
+        return [text for text in (ctc_text(token, step) for token in kept) if text]
     if isinstance(step, DecodeBPE):
         last = len(tokens) - 1
         return [token.replace(step.suffix, "" if number == last else " ") for number, token in enumerate(tokens)]
@@ -384,6 +391,20 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
                 result.append(token)
         return result
     raise AssertionError(f"unknown decoder step {type(step).__name__}")
+
+
+def replace_all(tokens: list[str], step: DecodeReplace) -> list[str]:
+    """Return each token with every match of the pattern replaced."""
+    if step.is_regex:
+        return _match_replacer(step.pattern, step.content).apply_strings(tokens)
+    return [token.replace(step.pattern, step.content) for token in tokens] if step.pattern else tokens
+
+
+@lru_cache(maxsize=64)
+def _match_replacer(pattern: str, content: str) -> Rewriter:
+    from .rewriting import build_rewriter
+
+    return build_rewriter([Replace(pattern, content, is_regex=True)])
 
 
 def close_run(run: bytes) -> list[str]:
@@ -437,7 +458,20 @@ def word_piece(token: str, step: DecodeWordPiece, is_first: bool) -> str:
     """Return what a token contributes to the text: the rest of a word, or a blank and a word."""
     if not is_first:
         token = token.removeprefix(step.prefix) if token.startswith(step.prefix) else " " + token
-    if step.cleanup and " " in token:
+    return clean_up(token) if step.cleanup else token
+
+
+def ctc_text(token: str, step: DecodeCTC) -> str:
+    """Return what a token contributes to the text, if the token before it is another."""
+    token = token.replace(step.pad_token, "") if step.pad_token else token
+    if step.cleanup:
+        token = clean_up(token).replace(step.word_delimiter_token, " ") if step.word_delimiter_token else clean_up(token)
+    return token
+
+
+def clean_up(token: str) -> str:
+    """Return a token without the blanks before English punctuation and contractions."""
+    if " " in token:
         for pattern, content in _CLEANUP:
             token = token.replace(pattern, content)
     return token

@@ -100,6 +100,11 @@ class BertNormalizer:
 
 
 @dataclass(frozen=True, slots=True)
+class MapBytes:
+    """Each byte of the text's UTF-8 as a character of the byte alphabet (the normalizer ByteLevel)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Nmt:
     """The clean-up of NMT: some control characters left out, some white space and marks made blanks."""
 
@@ -157,6 +162,7 @@ Normalizer = (
     | Strip
     | StripAccents
     | BertNormalizer
+    | MapBytes
     | Nmt
     | Precompiled
     | SentencePieceNormalizer
@@ -231,6 +237,21 @@ class CharDelimiterSplit:
     delimiter: str
 
 
+@dataclass(frozen=True, slots=True)
+class FixedLength:
+    """Cut into parts of `length` codepoints; the last one may be shorter."""
+
+    length: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class UnicodeScripts:
+    """Cut where the script changes.
+
+    Hiragana and Katakana count as Han, and a blank as what is before it; blanks at the beginning are left out.
+    """
+
+
 PreTokenizer = (
     Split
     | ByteLevel
@@ -241,6 +262,8 @@ PreTokenizer = (
     | Punctuation
     | BertPreTokenizer
     | CharDelimiterSplit
+    | FixedLength
+    | UnicodeScripts
 )
 
 
@@ -293,6 +316,23 @@ class WordPieceModel:
     unk_token: str = "[UNK]"
     continuing_subword_prefix: str = "##"
     max_input_chars_per_word: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WordLevelModel:
+    """Whole pre-tokens only.
+
+    Attributes
+    ----------
+    vocab
+        Token strings to ids.
+    unk_token
+        Stands for a pre-token that is not in the vocabulary. It may itself be missing from `vocab`, which is an error
+        when it is needed.
+    """
+
+    vocab: Mapping[str, int]
+    unk_token: str = "<unk>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +453,7 @@ class SentencePieceModel:
         return result
 
 
-Model = BPEModel | RankModel | WordPieceModel | UnigramModel | SentencePieceModel
+Model = BPEModel | RankModel | WordPieceModel | WordLevelModel | UnigramModel | SentencePieceModel
 
 
 # ------------------------------------------------------------------------------------------ post-processors
@@ -515,6 +555,25 @@ class DecodeWordPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class DecodeCTC:
+    """Connectionist temporal classification: of equal tokens in a row one stays, and pads are left out.
+
+    Attributes
+    ----------
+    pad_token
+        What is left out of every token.
+    word_delimiter_token
+        What becomes a blank, with `cleanup`.
+    cleanup
+        Also take out the blanks before English punctuation and contractions, as :class:`DecodeWordPiece` does.
+    """
+
+    pad_token: str = "<pad>"
+    word_delimiter_token: str = "|"
+    cleanup: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeSentencePiece:
     """Pieces to text as SentencePiece does it: always the only decoder, and only for its own models.
 
@@ -548,6 +607,7 @@ Decoder = (
     | DecodeMetaspace
     | DecodeBPE
     | DecodeWordPiece
+    | DecodeCTC
     | DecodeSentencePiece
 )
 
@@ -570,7 +630,8 @@ class TokenizerSpec:
         Without decoders, tokens are joined with a blank between them, as the reference does, unless the
         model is a :class:`RankModel`.
     reference
-        The library whose ids are right: "tokenizers", "tiktoken" or "sentencepiece". It decides defaults.
+        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece" or "mistral_common". It decides
+        defaults.
     default_special
         What a special token written in the text becomes unless a call says otherwise.
     source_format
@@ -587,7 +648,7 @@ class TokenizerSpec:
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
     decoders: tuple[Decoder, ...] = ()
-    reference: Literal["tokenizers", "tiktoken", "sentencepiece"] = "tokenizers"
+    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common"] = "tokenizers"
     default_special: Literal["parse", "text", "raise"] = "parse"
     source_format: str = "tokenizer.json"
     stored_truncation: Mapping[str, Any] | None = None

@@ -6,9 +6,9 @@ from codecs import utf_8_decode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from .decoding import strip
+from .decoding import ctc_text, strip
 from .piece_decoding import PieceDecoder
-from .spec import DecodeBPE, DecodeByteFallback, DecodeByteLevel, DecodeFuse, DecodeStrip
+from .spec import DecodeBPE, DecodeByteFallback, DecodeByteLevel, DecodeCTC, DecodeFuse, DecodeStrip
 from .tables import SPECIAL
 from .vocabulary import token_number, unknown_id
 
@@ -58,6 +58,8 @@ class DecodeStream:
             self._push = self._push_any if self._decoder.step.denormalizer is not None else self._push_piece
         elif self._decoder.is_bytes:
             self._push = self._push_bytes
+        elif self._is_ctc:
+            self._push = self._push_ctc
         elif (self._decoder.is_token_wise or self._is_bpe) and len(at_end) < 2:
             self._push = self._push_text
         else:
@@ -78,12 +80,17 @@ class DecodeStream:
         self._run_is_broken = False
         self._held = ""  # blanks that would go if the text ended here
         self._to_strip = [step.start for step in self._strips]
+        self._last: bytes | None = None  # the token before, for CTC
         self._ids: list[int] = []  # only for decoders of unusual shape
         self._given = 0
 
     @property
     def _is_bpe(self) -> bool:
         return len(self._decoder.steps) == 1 and isinstance(self._decoder.steps[0], DecodeBPE)
+
+    @property
+    def _is_ctc(self) -> bool:
+        return len(self._decoder.steps) == 1 and isinstance(self._decoder.steps[0], DecodeCTC)
 
     def push(self, token_id: int) -> str:
         """Return the text that `token_id` makes certain.
@@ -163,6 +170,14 @@ class DecodeStream:
             text += piece
         self._is_first = False
         return self._after_fuse(text)
+
+    def _push_ctc(self, token_id: int) -> str:
+        """Of equal tokens in a row the first counts."""
+        token = self._decoder.vocabulary.string_of(token_id)
+        step = self._decoder.steps[0]
+        assert isinstance(step, DecodeCTC)
+        is_new, self._last = token != self._last, token
+        return ctc_text(token.decode("utf-8", "replace"), step) if is_new else ""
 
     def _push_piece(self, token_id: int) -> str:
         """Pieces of a SentencePiece model: text, or single raw bytes, each of which may turn out to be broken."""

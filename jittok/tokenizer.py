@@ -685,7 +685,7 @@ class Tokenizer:
 
     def _surrogates(self, surrogates: Surrogates | None) -> Surrogates:
         if surrogates is None:
-            return "replace" if self.spec.reference == "tiktoken" else "raise"
+            return "replace" if self.spec.reference in ("tiktoken", "mistral_common") else "raise"
         return surrogates
 
     def _source(

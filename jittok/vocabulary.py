@@ -21,11 +21,13 @@ from .spec import (
     BPEModel,
     ByteLevel,
     DecodeByteLevel,
+    MapBytes,
     PieceType,
     RankModel,
     SentencePieceModel,
     TokenizerSpec,
     UnigramModel,
+    WordLevelModel,
     WordPieceModel,
 )
 from .tables import ADDED, NORMALIZED, PRESENT, SPECIAL, STRIPS, VocabularyTables
@@ -59,9 +61,8 @@ def alphabet_bytes() -> NDArray[np.int16]:
 
 def is_byte_level(spec: TokenizerSpec) -> bool:
     """Return whether the model's token strings are written in the byte alphabet."""
-    return any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers) or any(
-        isinstance(step, DecodeByteLevel) for step in spec.decoders
-    )
+    steps = (*spec.normalizers, *spec.pre_tokenizers, *spec.decoders)
+    return any(isinstance(step, ByteLevel | MapBytes | DecodeByteLevel) for step in steps)
 
 
 def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
@@ -96,7 +97,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
         mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
         by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
     # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
-    may_share = isinstance(model, WordPieceModel) or (
+    may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
         isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
     )
     _check_ids(ids, list(by_token), added, may_share)
@@ -356,6 +357,7 @@ class Vocabulary:
         ids: NDArray[np.integer],
         spans: NDArray[np.int64] | None,
         slice_of: Callable[[int], str | None],
+        shown: Mapping[int, str] | None = None,
     ) -> list[str]:
         """Return token strings as the reference shows them for a text.
 
@@ -365,6 +367,8 @@ class Vocabulary:
             The tokens and their spans, which may be None.
         slice_of
             Gives the text under the token of a position, or None.
+        shown
+            By position, what unknown tokens are shown as that are a part of a rewritten character.
 
         Returns
         -------
@@ -391,6 +395,9 @@ class Vocabulary:
             result[row] = token
         if self._surface is not None and spans is not None:
             for row in np.flatnonzero(ids == self._unknown).tolist():
+                if shown and row in shown:
+                    result[row] = shown[row]
+                    continue
                 piece = slice_of(row)
                 if piece:
                     result[row] = self._surface(piece)

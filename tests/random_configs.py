@@ -56,6 +56,32 @@ def wordpiece_configuration(rng: random.Random) -> Block:
     return block
 
 
+def wordlevel_configuration(rng: random.Random) -> Block:
+    """A whole tokenizer.json with a WordLevel model, whose words are cut from random text."""
+    words = {word for _ in range(30) for word in text(rng).replace(" ", "\n").split("\n")}
+    words |= {"".join(rng.choices(CHARACTERS, k=rng.randint(1, 3))) for _ in range(60)}
+    unknown = rng.choice(["[UNK]", "[UNK]", "a", "missing"])
+    if unknown != "missing":
+        words.add(unknown)
+    order = sorted(words - {""})
+    rng.shuffle(order)
+    vocab = {word: number for number, word in enumerate(order)}
+    return _around(rng, {"type": "WordLevel", "vocab": vocab, "unk_token": unknown}, byte_level=False)
+
+
+def unigram_configuration(rng: random.Random) -> Block:
+    """A whole tokenizer.json with a Unigram model of letters and pairs of them."""
+    letters = [letter for letter in dict.fromkeys("".join(CHARACTERS)) if rng.random() < 0.7]
+    pieces = [*letters, *("".join(rng.choices(letters, k=rng.randint(2, 4))) for _ in range(rng.choice([0, 10, 80])))]
+    if rng.random() < 0.3:
+        pieces += [f"<0x{byte:02X}>" for byte in range(256)]
+    pieces = ["<unk>", *dict.fromkeys(pieces)]
+    vocab = [[piece, -round(9 * rng.random(), 3)] for piece in pieces]
+    model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": rng.random() < 0.3}
+    named = dict(model, vocab={piece: number for number, piece in enumerate(pieces)})
+    return _around(rng, named, byte_level=False) | {"model": model}
+
+
 def _around(rng: random.Random, model: Block, byte_level: bool) -> Block:
     """A model's tokenizer.json with all other parts drawn at random."""
     byte_level_decoder = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
@@ -66,6 +92,13 @@ def _around(rng: random.Random, model: Block, byte_level: bool) -> Block:
         {"type": "WordPiece", "prefix": rng.choice(["##", "a", ""]), "cleanup": rng.random() < 0.5},
         {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True},
         {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+        {"type": "CTC", "pad_token": "b", "word_delimiter_token": "_", "cleanup": rng.random() < 0.5},
+        {"type": "Replace", "pattern": rng.choice([{"Regex": "a+|b"}, {"Regex": "a*"}, {"String": "a"}]), "content": "_"},
+        {"type": "Strip", "content": "a", "start": 1, "stop": 0},  # others may crash the reference
+        {
+            "type": "Sequence",
+            "decoders": [byte_level_decoder, {"type": "Replace", "pattern": {"Regex": "b|$"}, "content": "c"}],
+        },
     ]
     return {
         "version": "1.0",
@@ -183,7 +216,7 @@ def pattern(rng: random.Random) -> Block:
 
 
 def pre_tokenizer(rng: random.Random, byte_level: bool) -> Block | None:
-    """A pre-tokenizer or a sequence of some; with ByteLevel last, or a Metaspace anywhere."""
+    """A pre-tokenizer or a sequence of some, a Metaspace anywhere among them; ByteLevel last if `byte_level`."""
     choices = [
         *[lambda: {"type": "Split", "pattern": pattern(rng), "behavior": behavior(), "invert": rng.random() < 0.3}]
         * 3,
@@ -193,6 +226,9 @@ def pre_tokenizer(rng: random.Random, byte_level: bool) -> Block | None:
         lambda: {"type": "Punctuation", "behavior": behavior()},
         lambda: {"type": "CharDelimiterSplit", "delimiter": rng.choice([" ", "a", "\u65e5"])},
         lambda: {"type": "BertPreTokenizer"},
+        lambda: {"type": "FixedLength", "length": rng.choice([1, 2, 5])},
+        lambda: {"type": "UnicodeScripts"},
+        lambda: byte_level_block(rng),
     ]
 
     def behavior() -> str:
@@ -238,6 +274,8 @@ def normalizer(rng: random.Random) -> Block | None:
         lambda: {"type": "Prepend", "prepend": rng.choice(["\u2581", " ", "ab"])},
         lambda: {"type": "Strip", "strip_left": rng.random() < 0.5, "strip_right": rng.random() < 0.5},
         lambda: {"type": "StripAccents"},
+        lambda: {"type": "Nmt"},
+        lambda: {"type": "ByteLevel"},
         *[lambda: bert_normalizer(rng)] * 2,
     ]
     steps: list[Block] = [rng.choice(choices)() for _ in range(rng.choice([0, 1, 1, 2, 3]))]

@@ -40,7 +40,7 @@ def test_code_and_program_agree(name):
 
     split = build_split_tables(compile_split(PATTERNS[name]))
     code = _mask_code.compile_mask_program(split, code_environment()[1])
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(_native.address(_native.load(code)))
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(_native.address(_native.load(code)))
     chunk = kernels.new_chunk(int(split.numbers[N_MASKS]))
     generator = random.Random(name)
     for turn in range(12):
@@ -59,7 +59,7 @@ def test_code_and_program_agree(name):
             chunk.masks[:] = 0
             if with_code:
                 entries = chunk.text if chunk.state[kernels.ASCII] else chunk.entries
-                run(entries.ctypes.data, chunk.masks.ctypes.data, words)
+                run(entries.ctypes.data, chunk.masks.ctypes.data, words, int(chunk.state[kernels.ASCII]))
             else:
                 kernels.find_classes(split, chunk)
                 kernels.run_program(split, chunk, words)

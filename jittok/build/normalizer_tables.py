@@ -127,6 +127,13 @@ def nmt_suspicion() -> NDArray[np.uint8]:
     return suspicion
 
 
+def byte_suspicion() -> NDArray[np.uint8]:
+    """SUSPICION_* of each codepoint, uint8[0x110000], for writing in the byte alphabet."""
+    suspicion = np.full(_N_CODEPOINTS, tables.SUSPICION_CHANGES, np.uint8)
+    suspicion[0x21:0x7F] = 0
+    return suspicion
+
+
 def removal_suspicion() -> NDArray[np.uint8]:
     """SUSPICION_* of each codepoint, uint8[0x110000], for StripAccents."""
     return bert.membership(bert.marks()) * np.uint8(tables.SUSPICION_CHANGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,12 @@ from jittok.errors import UnsupportedError
 from jittok.spec import (
     AddedToken,
     BertPreTokenizer,
+    BPEModel,
     ByteLevel,
     CharDelimiterSplit,
     Digits,
+    FixedLength,
+    MapBytes,
     Metaspace,
     Prepend,
     PreTokenizer,
@@ -26,9 +30,11 @@ from jittok.spec import (
     SentencePieceNormalizer,
     Split,
     TokenizerSpec,
+    UnicodeScripts,
     UnigramModel,
     Whitespace,
     WhitespaceSplit,
+    WordLevelModel,
     WordPieceModel,
 )
 from jittok.tables import (
@@ -54,6 +60,9 @@ WHITESPACE_PATTERN = r"\w+|[^\w\s]+"
 #: ``Whitespace`` and ``WhitespaceSplit`` with the white space that they drop left in front of what follows it.
 WHITESPACE_BEFORE_PATTERN = r"\s*\w+|\s*[^\w\s]+|\s+"
 WHITESPACE_SPLIT_BEFORE_PATTERN = r"\s*\S+|\s+"
+
+#: Longer than any word: the tables' limit.
+_MOST_INPUT = (1 << 31) - 1
 
 #: What stands for a blank in many vocabularies.
 MARK = "\u2581"
@@ -102,6 +111,9 @@ class Plan:
         Whether what the stages leave is one pre-token each: the last cut is made for speed alone.
     blank_prefix
         See :func:`blank_prefix`.
+    is_sentencepiece
+        Whether the reference is sentencepiece, by whose rule all but the last token of a character's bytes have empty
+        spans.
     """
 
     added_tokens: tuple[AddedToken, ...]
@@ -113,6 +125,7 @@ class Plan:
     model: ModelTables
     whole: bool = False
     blank_prefix: str | None = None
+    is_sentencepiece: bool = False
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -139,7 +152,11 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         The model contradicts itself.
     """
     normalizer = _normalizer(spec)
-    stages, last, skips_blanks = _stages(spec.pre_tokenizers, may_skip_blanks=isinstance(spec.model, WordPieceModel))
+    stages, last, skips_blanks = _stages(
+        spec.pre_tokenizers,
+        may_skip_blanks=isinstance(spec.model, WordPieceModel | WordLevelModel),
+        takes_bytes=is_byte_level(spec),
+    )
     model = _model_tables(spec, skips_blanks)
     whole = last is _whole_split()
     if whole and isinstance(model, PieceTables):
@@ -158,8 +175,21 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     )
 
 
+def is_byte_level(spec: TokenizerSpec) -> bool:
+    """Whether the model takes the bytes of the text, and its tokens are written in the byte alphabet.
+
+    A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters. Where
+    ByteLevel is not the last pre-tokenizer, or the model is not one of merges, the text itself is written in the
+    alphabet.
+    """
+    if isinstance(spec.model, RankModel):
+        return True
+    steps = spec.pre_tokenizers
+    return isinstance(spec.model, BPEModel) and len(steps) > 0 and isinstance(steps[-1], ByteLevel)
+
+
 def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
-    if isinstance(spec.model, WordPieceModel):
+    if isinstance(spec.model, WordPieceModel | WordLevelModel):
         from jittok.build.wordpiece_tables import build_wordpiece_tables
         from jittok.unicode import classes
 
@@ -171,8 +201,12 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
             # An unknown token that the vocabulary lacks is one token more, whose id the engine takes for an error.
             unknown=max(model.vocab.values(), default=-1) + 1 if missing else model.vocab[model.unk_token],
             is_missing=missing,
-            suffix_indicator=model.continuing_subword_prefix,
-            max_input=model.max_input_chars_per_word,
+            suffix_indicator=(
+                _unused_character(model.vocab)
+                if isinstance(model, WordLevelModel)
+                else model.continuing_subword_prefix
+            ),
+            max_input=_MOST_INPUT if isinstance(model, WordLevelModel) else model.max_input_chars_per_word,
             space=blanks if skips_blanks and blanks is not None else EMPTY,
             skip_space=skips_blanks,
         )
@@ -193,9 +227,15 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
         return _sentencepiece_tables(spec, spec.model)
     from jittok.build.merge_tables import build_merge_tables
 
-    # A ByteLevel decoder alone does not count: without the pre-tokenizer the model sees the text's own characters.
-    byte_level = isinstance(spec.model, RankModel) or any(isinstance(step, ByteLevel) for step in spec.pre_tokenizers)
-    return build_merge_tables(spec.model, byte_level=byte_level, blank_is_mark=blank_prefix(spec) is not None)
+    return build_merge_tables(
+        spec.model, byte_level=is_byte_level(spec), blank_is_mark=blank_prefix(spec) is not None
+    )
+
+
+def _unused_character(vocab: Mapping[str, int]) -> str:
+    """A character that no token begins with: with it for a suffix indicator, WordPiece finds whole words only."""
+    used = {token[:1] for token in vocab}
+    return next(chr(codepoint) for codepoint in range(0xE000, 0x110000) if chr(codepoint) not in used)
 
 
 def blank_prefix(spec: TokenizerSpec) -> str | None:
@@ -286,6 +326,7 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     return {
         "added_tokens": spec.added_tokens,
         "blank_prefix": blank_prefix(spec),
+        "is_sentencepiece": isinstance(spec.model, SentencePieceModel),
         "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
         "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
     }
@@ -318,13 +359,20 @@ def _added_stage(
 
 
 def _stages(
-    pre_tokenizers: tuple[PreTokenizer, ...], *, may_skip_blanks: bool
+    pre_tokenizers: tuple[PreTokenizer, ...], *, may_skip_blanks: bool, takes_bytes: bool
 ) -> tuple[list[SplitStage | Rewriter], SplitTables, bool]:
     """Stages of the pre-tokenizers, the last cut, and whether that leaves blanks in front of words.
 
-    The cut that leaves them saves the passes that drop white space, where the model skips it: `may_skip_blanks`.
+    The cut that leaves them saves the passes that drop white space, where the model skips it: `may_skip_blanks`. The
+    bytes of a last ByteLevel are the model's matter if it `takes_bytes`.
     """
-    from jittok.build.regex_automaton import compile_digits, compile_punctuation, compile_split
+    from jittok.build.regex_automaton import (
+        compile_digits,
+        compile_fixed_length,
+        compile_punctuation,
+        compile_scripts,
+        compile_split,
+    )
     from jittok.build.split_windows import build_split_tables
     from jittok.rewriting import build_rewriter
 
@@ -333,13 +381,7 @@ def _stages(
     def cut(automaton: SplitAutomaton, behavior: str = "isolated", *, invert: bool = False) -> None:
         stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index(behavior), invert))
 
-    after_byte_level = False
     for number, step in enumerate(pre_tokenizers):
-        if after_byte_level:
-            raise UnsupportedError(
-                f"pre_tokenizer: {type(step).__name__} after ByteLevel works on the byte alphabet instead of text; "
-                "put it before ByteLevel"
-            )
         if may_skip_blanks:
             automaton = _words_after_blanks(pre_tokenizers[number:])
             if automaton is not None:
@@ -352,7 +394,8 @@ def _stages(
                 stages.append(build_rewriter([step]))
             if step.use_regex:
                 cut(compile_split(GPT2_PATTERN))
-            after_byte_level = True
+            if not takes_bytes or number + 1 < len(pre_tokenizers):
+                stages.append(build_rewriter([MapBytes()]))
         elif isinstance(step, Digits):
             # A run of digits is one match, so cutting it out alone is what the reference calls contiguous.
             cut(compile_digits(step.individual))
@@ -366,6 +409,11 @@ def _stages(
             cut(compile_punctuation(), step.behavior)
         elif isinstance(step, CharDelimiterSplit):
             cut(compile_split(step.delimiter, literal=True), "removed")
+        elif isinstance(step, FixedLength):
+            cut(compile_fixed_length(step.length))
+        elif isinstance(step, UnicodeScripts):
+            for automaton in compile_scripts():
+                cut(automaton, "removed", invert=True)
         elif isinstance(step, WhitespaceSplit | BertPreTokenizer):
             cut(compile_split(r"\s", "rust"), "removed")
             if isinstance(step, BertPreTokenizer):

@@ -17,6 +17,7 @@ References: R. Cox, "Regular Expression Matching: the Virtual Machine Approach" 
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -38,6 +39,7 @@ from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from jittok.tables import CodepointClasses, SplitAutomaton
 from jittok.unicode import bert, classes, intervals
 from jittok.unicode.intervals import END, Intervals
+from jittok.unicode.scripts import script_groups
 
 #: Limits on the size of what is built; the largest pattern known in use needs 270 instructions and 120 states.
 MAX_INSTRUCTIONS = 20_000
@@ -550,6 +552,35 @@ def compile_bert() -> SplitAutomaton:
         )
     )
     return _build(node, "BertPreTokenizer", "oniguruma")
+
+
+def compile_scripts() -> tuple[SplitAutomaton, SplitAutomaton]:
+    """Make the automata of the UnicodeScripts pre-tokenizer, one after the other (scripts of Unicode 9.0).
+
+    A match is a character of a script and all that follows of the same script or of none; an automaton tells too few
+    classes apart for all scripts, so the first takes half of them as one, and the second cuts what is left of these.
+    """
+    groups = script_groups()
+    half = len(groups) // 2
+    none = intervals.complement(functools.reduce(intervals.union, groups))
+
+    def automaton(chosen: list[Intervals]) -> SplitAutomaton:
+        runs = []
+        for members in chosen:
+            rest = Repeat(Characters(intervals.union(members, none)), 0, None, lazy=False)
+            runs.append(Sequence((Characters(members), rest)))
+        return _build(Choice(tuple(runs)), "UnicodeScripts", "oniguruma")
+
+    first, second = groups[:half], groups[half:]
+    return (
+        automaton([*first, functools.reduce(intervals.union, second)]),
+        automaton([*second, functools.reduce(intervals.union, first)]),
+    )
+
+
+def compile_fixed_length(length: int) -> SplitAutomaton:
+    """Make the automaton of the FixedLength pre-tokenizer: `length` codepoints, or what is left at the end."""
+    return _build(Repeat(Characters(intervals.ALL), 1, length, lazy=False), f"FixedLength({length})", "oniguruma")
 
 
 def matches_empty(automaton: SplitAutomaton) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Every format by name. Those in `_LATER` are recognised, but not read yet.
 FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
-_LATER = ("tekken", "gguf")
+_LATER = ("gguf",)
 
 _HEAD_BYTES = 1 << 16
 _MAX_HEADER_BYTES = 1 << 24
@@ -146,7 +146,7 @@ def read_spec_bytes(
     special_tokens: Mapping[str, int] | None = None,
     where: str = "the data given",
 ) -> TokenizerSpec:
-    """Read a tokenizer from the content of one file: tokenizer.json, sentencepiece or tiktoken.
+    """Read a tokenizer from the content of one file: tokenizer.json, sentencepiece, tiktoken or tekken.
 
     Parameters
     ----------
@@ -175,13 +175,13 @@ def read_spec_bytes(
         if looks_like(head):
             found = "sentencepiece"
         elif head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-            found = "tokenizer.json"
+            found = "tekken" if _is_tekken(head) else "tokenizer.json"
         else:
             found = _detect_lines(head, complete=len(content) <= len(head)) or "unknown"
-    if found not in ("tokenizer.json", "sentencepiece", "tiktoken"):
+    if found not in ("tokenizer.json", "sentencepiece", "tiktoken", "tekken"):
         raise UnsupportedError(
             f"{where}: content of the format {found} cannot be read from memory; expected tokenizer.json, "
-            "sentencepiece or tiktoken, or write it to a file"
+            "sentencepiece, tiktoken or tekken, or write it to a file"
         )
     return _read_data(content, where, found, pattern, special_tokens)
 
@@ -190,7 +190,7 @@ def _read_data(
     data: bytes, where: str, format: str, pattern: str | None, special_tokens: Mapping[str, int] | None
 ) -> TokenizerSpec:
     """Read the content of a file of a known format."""
-    from jittok.formats import sentencepiece_model, tiktoken_file, tokenizer_json
+    from jittok.formats import sentencepiece_model, tekken_json, tiktoken_file, tokenizer_json
 
     if not data:
         raise FormatError(f"{where}: the file is empty")
@@ -198,6 +198,8 @@ def _read_data(
         return tiktoken_file.read(data, where, pattern=pattern, special_tokens=special_tokens)
     if format == "sentencepiece":
         return sentencepiece_model.read(data, where)
+    if format == "tekken":
+        return tekken_json.read(data, where)
     return tokenizer_json.read(data, where)
 
 
@@ -388,7 +390,7 @@ def _detect_json(file: Path, head: bytes) -> str:
             return "merges"  # an object of token: id, a vocab.json
         if key.decode("utf-8", "replace") in tokenizer_json.TOP_LEVEL and start in b'"{[n':
             return "tokenizer.json"
-        if b'"token_bytes"' in head:
+        if _is_tekken(head):
             return "tekken"
     fields = parse_json(merges_txt.read_file(file), str(file)).value
     if isinstance(fields, dict) and "model" in fields:
@@ -397,6 +399,11 @@ def _detect_json(file: Path, head: bytes) -> str:
         f"{file}: JSON, but neither a tokenizer.json nor a vocab.json; if it belongs to a tokenizer, pass the "
         "directory that holds it"
     )
+
+
+def _is_tekken(head: bytes) -> bool:
+    """Whether JSON that begins with these bytes is a tekken.json; no other has the fields."""
+    return b'"token_bytes"' in head or (b'"default_num_special_tokens"' in head and b'"pattern"' in head)
 
 
 def _detect_lines(head: bytes, *, complete: bool) -> str | None:

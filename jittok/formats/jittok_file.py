@@ -40,6 +40,7 @@ from jittok.spec import (
     Template,
     TokenizerSpec,
     UnigramModel,
+    WordLevelModel,
     WordPieceModel,
 )
 from jittok.tables import (
@@ -289,7 +290,7 @@ def _checked_model(
     spec: TokenizerSpec, arrays: dict[str, NDArray[Any]], size: int, where: str
 ) -> ModelTables:
     """The model's tables, whose ids are below `size`."""
-    if isinstance(spec.model, WordPieceModel):
+    if isinstance(spec.model, WordPieceModel | WordLevelModel):
         pieces = WordPieceTables(*_group(arrays, "wordpiece", WordPieceTables._fields, where))
         if len(pieces.numbers) != WORDPIECE_NUMBERS:
             raise FormatError(f"{where}: wordpiece.numbers has {len(pieces.numbers)} values; the file is damaged")
@@ -513,10 +514,10 @@ def _stored_model(
     if stated["kind"] in ("UnigramModel", "SentencePieceModel"):
         return _stored_pieces(stated, strings, indptr, arrays, where)
     vocab = _StoredTokens(strings, indptr, ids, text=True)
-    if stated["kind"] == "WordPieceModel":
-        word_piece = _restored(stated, {"vocab": vocab}, 0)
-        assert isinstance(word_piece, WordPieceModel)
-        return word_piece
+    if stated["kind"] in ("WordPieceModel", "WordLevelModel"):
+        words = _restored(stated, {"vocab": vocab}, 0)
+        assert isinstance(words, WordPieceModel | WordLevelModel)
+        return words
     (pairs,) = _group(arrays, "model", ["merges"], where)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype != np.int32:
         raise FormatError(f"{where}: model.merges is {pairs.dtype}{list(pairs.shape)}; expected int32[n, 2]")

@@ -28,6 +28,7 @@ from jittok.spec import (
     DecodeBPE,
     DecodeByteFallback,
     DecodeByteLevel,
+    DecodeCTC,
     DecodeFuse,
     DecodeMetaspace,
     Decoder,
@@ -36,7 +37,9 @@ from jittok.spec import (
     DecodeStrip,
     DecodeWordPiece,
     Digits,
+    FixedLength,
     Lowercase,
+    MapBytes,
     Metaspace,
     Nmt,
     Normalizer,
@@ -57,9 +60,11 @@ from jittok.spec import (
     TokenizerSpec,
     TrimOffsets,
     UnicodeForm,
+    UnicodeScripts,
     UnigramModel,
     Whitespace,
     WhitespaceSplit,
+    WordLevelModel,
     WordPieceModel,
 )
 
@@ -203,7 +208,7 @@ def from_json(root: Node) -> TokenizerSpec:
 # ---------------------------------------------------------------------------------------------------- model
 
 
-def _model(node: Node) -> BPEModel | WordPieceModel | UnigramModel:
+def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramModel:
     fields = node.mapping()
     kind = fields["type"] if "type" in fields else _guess_model_type(fields)
     if kind == "WordPiece":
@@ -211,11 +216,9 @@ def _model(node: Node) -> BPEModel | WordPieceModel | UnigramModel:
     if kind == "Unigram":
         return _unigram(node)
     if kind == "WordLevel":
-        raise UnsupportedError(
-            f"{node.place}: models of type {kind} are not supported yet; BPE, WordPiece and Unigram are"
-        )
+        return WordLevelModel(read_vocab(node.child("vocab"), lenient=True), node.child("unk_token").string())
     if kind != "BPE":
-        raise node.error(f"expected a model of type BPE, WordPiece or Unigram, got type {kind!r}")
+        raise node.error(f"expected a model of type BPE, WordPiece, WordLevel or Unigram, got type {kind!r}")
     dropout = node.optional("dropout")
     if dropout is not None:
         if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
@@ -582,6 +585,7 @@ _NORMALIZERS: dict[str, Callable[[Node], Normalizer]] = {
     "NFD": lambda node: UnicodeForm("NFD"),
     "NFKC": lambda node: UnicodeForm("NFKC"),
     "NFKD": lambda node: UnicodeForm("NFKD"),
+    "ByteLevel": lambda node: MapBytes(),
     "Lowercase": lambda node: Lowercase(),
     "Replace": _replace,
     "Prepend": lambda node: Prepend(node.child("prepend").string()),
@@ -626,6 +630,13 @@ def _punctuation(node: Node) -> Punctuation:
     return Punctuation(_BEHAVIORS[behavior])
 
 
+def _fixed_length(node: Node) -> FixedLength:
+    length = node.child("length").integer() if "length" in node.mapping() else 5
+    if length == 0:
+        raise node.child("length").wrong("a length of at least 1")
+    return FixedLength(length)
+
+
 _PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer]] = {
     "ByteLevel": _byte_level,
     "Split": _split,
@@ -636,6 +647,8 @@ _PRE_TOKENIZERS: dict[str, Callable[[Node], PreTokenizer]] = {
     "Punctuation": _punctuation,
     "BertPreTokenizer": lambda node: BertPreTokenizer(),
     "CharDelimiterSplit": lambda node: CharDelimiterSplit(node.child("delimiter").character()),
+    "FixedLength": _fixed_length,
+    "UnicodeScripts": lambda node: UnicodeScripts(),
 }
 
 
@@ -654,6 +667,11 @@ def _decode_strip(node: Node) -> DecodeStrip:
     return DecodeStrip(node.child("content").character(), start, stop)
 
 
+def _decode_ctc(node: Node) -> DecodeCTC:
+    pad, delimiter = node.child("pad_token").string(), node.child("word_delimiter_token").string()
+    return DecodeCTC(pad, delimiter, node.child("cleanup").boolean())
+
+
 def _decode_metaspace(node: Node) -> DecodeMetaspace:
     metaspace = _metaspace(node)
     return DecodeMetaspace(metaspace.replacement, metaspace.prepend_scheme)
@@ -666,6 +684,7 @@ _DECODERS: dict[str, Callable[[Node], Decoder]] = {
     "ByteFallback": lambda node: DecodeByteFallback(),
     "Strip": _decode_strip,
     "Metaspace": _decode_metaspace,
+    "CTC": _decode_ctc,
     "BPEDecoder": lambda node: DecodeBPE(node.child("suffix").string()),
     "WordPiece": lambda node: DecodeWordPiece(node.child("prefix").string(), node.child("cleanup").boolean()),
 }
@@ -825,8 +844,8 @@ def write(spec: TokenizerSpec) -> bytes:
     Parameters
     ----------
     spec
-        Its model must be a :class:`~jittok.spec.BPEModel`, :class:`~jittok.spec.WordPieceModel` or
-        :class:`~jittok.spec.UnigramModel`.
+        Its model must be a :class:`~jittok.spec.BPEModel`, :class:`~jittok.spec.WordPieceModel`,
+        :class:`~jittok.spec.WordLevelModel` or :class:`~jittok.spec.UnigramModel`.
 
     Returns
     -------
@@ -839,7 +858,7 @@ def write(spec: TokenizerSpec) -> bytes:
         The format cannot say what the spec says.
     """
     model = spec.model
-    if not isinstance(model, BPEModel | WordPieceModel | UnigramModel):
+    if not isinstance(model, BPEModel | WordPieceModel | WordLevelModel | UnigramModel):
         kind, other = ("byte ranks", ".tiktoken") if isinstance(model, RankModel) else ("a SentencePiece model", ".model")
         raise UnsupportedError(f"a tokenizer.json cannot be written from {kind}; save as {other} or jittok")
     if assign_added_ids(spec.added_tokens, model.vocab) != tuple(sorted(spec.added_tokens, key=lambda t: t.id)):
@@ -905,7 +924,7 @@ def _write_scored(model: UnigramModel) -> str:
     return f'"vocab":[{",".join(entries)}]'
 
 
-def _write_model(model: BPEModel | WordPieceModel | UnigramModel) -> dict[str, Any]:
+def _write_model(model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel) -> dict[str, Any]:
     if isinstance(model, UnigramModel):
         return {
             "type": "Unigram",
@@ -921,6 +940,8 @@ def _write_model(model: BPEModel | WordPieceModel | UnigramModel) -> dict[str, A
             "max_input_chars_per_word": model.max_input_chars_per_word,
             "vocab": dict(model.vocab),
         }
+    if isinstance(model, WordLevelModel):
+        return {"type": "WordLevel", "vocab": dict(model.vocab), "unk_token": model.unk_token}
     return {
         "type": "BPE",
         "dropout": None,
@@ -966,6 +987,8 @@ def _write_normalizer(step: Normalizer) -> dict[str, Any]:
         }
     if isinstance(step, Nmt):
         return {"type": "Nmt"}
+    if isinstance(step, MapBytes):
+        return {"type": "ByteLevel"}
     if isinstance(step, Precompiled):
         return {"type": "Precompiled", "precompiled_charsmap": b64encode(step.charsmap).decode()}
     if isinstance(step, SentencePieceNormalizer):
@@ -994,7 +1017,9 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
         return {"type": "Punctuation", "behavior": _BEHAVIOR_NAMES[step.behavior]}
     if isinstance(step, CharDelimiterSplit):
         return {"type": "CharDelimiterSplit", "delimiter": step.delimiter}
-    if isinstance(step, Whitespace | WhitespaceSplit | BertPreTokenizer):
+    if isinstance(step, FixedLength):
+        return {"type": "FixedLength", "length": step.length}
+    if isinstance(step, Whitespace | WhitespaceSplit | BertPreTokenizer | UnicodeScripts):
         return {"type": type(step).__name__}
     if step.is_regex and step.dialect != "oniguruma":
         raise UnsupportedError(
@@ -1055,6 +1080,13 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
         }
     if isinstance(step, DecodeWordPiece):
         return {"type": "WordPiece", "prefix": step.prefix, "cleanup": step.cleanup}
+    if isinstance(step, DecodeCTC):
+        return {
+            "type": "CTC",
+            "pad_token": step.pad_token,
+            "word_delimiter_token": step.word_delimiter_token,
+            "cleanup": step.cleanup,
+        }
     if isinstance(step, DecodeSentencePiece):
         raise UnsupportedError("a tokenizer.json cannot hold SentencePiece's decoder; save as .model or jittok")
     return {"type": "BPEDecoder", "suffix": step.suffix}

@@ -29,7 +29,7 @@ def copy_block(target: Any, to: int, source: Any, at: int) -> np.uint64:
 
 
 @machine_operation
-def run_mask_code(address: int, entries: Any, masks: Any, words: int) -> None:
+def run_mask_code(address: int, entries: Any, masks: Any, words: int, only_ascii: int) -> None:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
     raise AssertionError("machine code where there is no JIT")
 
@@ -71,6 +71,28 @@ def find_in_line(slots: Any, first: int, key: np.uint64) -> np.uint64:
         if int(item) >> 24 == int(key):
             return np.uint64(item)
     return np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@machine_operation
+def make_key(keys: Any, key: int, text: Any, first: int, masks: Any, row: int) -> None:
+    """``keys[key:key + 2]`` becomes 16 bytes of `text` from `first`, and two words of `masks`, or two more of them."""
+    for i in range(2):
+        keys[int(key) + i] = load64(text, int(first) + 8 * i) & masks[int(row) + i] | masks[int(row) + 2 + i]
+
+
+@machine_operation
+def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int) -> int:
+    """The value of a key in one of two slots of four words: ids are written, their number returned.
+
+    -1 if neither slot has the key, or the number there is 255.
+    """
+    wanted = keys[int(key) : int(key) + 2]
+    at = int(at) if (slots[int(at) : int(at) + 2] == wanted).all() else int(at) + 4
+    low = int(slots[at + 2])
+    store_pair(ids, to, np.uint64(low & ((1 << 56) - 1)))
+    store_pair(ids, int(to) + 2, slots[at + 3])
+    found = (slots[at : at + 2] == wanted).all() and low >> 56 != 255
+    return low >> 56 if found else -1
 
 
 @machine_operation

@@ -47,20 +47,22 @@ def copy_block(typing_context: Any, target: Any, to: Any, source: Any, at: Any) 
 
 
 @intrinsic
-def run_mask_code(typing_context: Any, address: Any, entries: Any, masks: Any, words: Any) -> Any:
+def run_mask_code(
+    typing_context: Any, address: Any, entries: Any, masks: Any, words: Any, only_ascii: Any
+) -> Any:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [_I64] * 3)
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 4)
         function = builder.inttoptr(arguments[0], kind.as_pointer())
         addresses = [
             builder.ptrtoint(context.make_array(signature.args[i])(context, builder, arguments[i]).data, _I64)
             for i in (1, 2)
         ]
-        builder.call(function, [*addresses, arguments[3]])
+        builder.call(function, [*addresses, arguments[3], arguments[4]])
         return context.get_dummy_value()
 
-    return types.void(types.int64, entries, masks, types.int64), code
+    return types.void(types.int64, entries, masks, types.int64, types.int64), code
 
 
 @intrinsic
@@ -158,10 +160,69 @@ def find_in_line(typing_context: Any, slots: Any, first: Any, key: Any) -> Any:
         items = builder.bitcast(pointer, _I64.as_pointer())
         item = builder.load(builder.gep(items, [place]))
         item.align = 8
-        found = builder.icmp_unsigned("!=", bits, ir.Constant(_I64, 0))
-        return builder.select(found, item, ir.Constant(_I64, -1))
+        # Not a selection, which LLVM would make a branch, mispredicted at every other pair.
+        none = builder.ashr(builder.sub(bits, ir.Constant(_I64, 1)), ir.Constant(_I64, 63))
+        return builder.or_(item, none)
 
     return types.uint64(slots, types.int64, types.uint64), code
+
+
+_PAIR = ir.VectorType(_I64, 2)
+_I128 = ir.IntType(128)
+
+
+def _load_two(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, align: int) -> Any:
+    pointer = _byte_pointer(context, builder, array_type, array, offset)
+    value = builder.load(builder.bitcast(pointer, _PAIR.as_pointer()))
+    value.align = align
+    return value
+
+
+@intrinsic
+def make_key(typing_context: Any, keys: Any, key: Any, text: Any, first: Any, masks: Any, row: Any) -> Any:
+    """``keys[key:key + 2]`` becomes 16 bytes of `text` from `first`, and two words of `masks`, or two more of them."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[5], ir.Constant(_I64, 3))
+        value = _load_two(context, builder, signature.args[2], arguments[2], arguments[3], 1)
+        mask = _load_two(context, builder, signature.args[4], arguments[4], offset, 8)
+        offset = builder.add(offset, ir.Constant(_I64, 16))
+        added = _load_two(context, builder, signature.args[4], arguments[4], offset, 8)
+        value = builder.or_(builder.and_(value, mask), added)
+        offset = builder.shl(arguments[1], ir.Constant(_I64, 3))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        builder.store(value, builder.bitcast(pointer, _PAIR.as_pointer())).align = 8
+        return context.get_dummy_value()
+
+    return types.void(keys, types.int64, text, types.int64, masks, types.int64), code
+
+
+@intrinsic
+def take_ids(typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids: Any, to: Any) -> Any:
+    """The value of a key in one of two slots of four words: ids are written, their number returned, or -1."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        eight, two = ir.Constant(_I64, 3), ir.Constant(_I64, 2)
+        offset = builder.shl(arguments[3], eight)
+        wanted = _load_two(
+            context, builder, signature.args[0], arguments[0], builder.shl(arguments[1], eight), 8
+        )
+        wanted = builder.bitcast(wanted, _I128)
+        differ = []
+        for distance in (0, 32):
+            place = builder.add(offset, ir.Constant(_I64, distance))
+            found = _load_two(context, builder, signature.args[2], arguments[2], place, 8)
+            differ.append(builder.icmp_unsigned("!=", builder.bitcast(found, _I128), wanted))
+        distance = builder.select(differ[0], ir.Constant(_I64, 48), ir.Constant(_I64, 16))
+        place = builder.add(offset, distance)
+        value = _load_two(context, builder, signature.args[2], arguments[2], place, 8)
+        count = builder.ashr(builder.extract_element(value, ir.Constant(_I32, 0)), ir.Constant(_I64, 56))
+        value = builder.and_(value, ir.Constant(_PAIR, [(1 << 56) - 1, -1]))
+        pointer = _byte_pointer(context, builder, signature.args[4], arguments[4], builder.shl(arguments[5], two))
+        builder.store(value, builder.bitcast(pointer, _PAIR.as_pointer())).align = 4
+        return builder.or_(count, builder.sext(builder.and_(*differ), _I64))
+
+    return types.int64(keys, types.int64, slots, types.int64, ids, types.int64), code
 
 
 @intrinsic

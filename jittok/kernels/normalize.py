@@ -468,6 +468,15 @@ def substitute(tables: Any, text: Any, out: Any, scratch: Any) -> int:
     return written
 
 
+@helper
+def after_white_space(codepoints: Any, first: Any, last: Any) -> int:
+    """The first codepoint from `first` on, up to `last`, before which all is white space."""
+    at = np.int64(first)
+    while at < last and is_space(np.int64(codepoints[at])):
+        at += 1
+    return at
+
+
 @kernel
 def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: Any) -> int:
     """Replace every occurrence of a string, leftmost first, without overlap.
@@ -489,7 +498,8 @@ def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: An
     Notes
     -----
     Linear: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. The replacement comes from all that
-    it replaces (in tokenizers only from the last codepoint of it, so that a span leaves text out).
+    it replaces (in tokenizers only from the last codepoint of it, so that a span leaves text out), but for white space
+    in front: of a run of blanks that becomes one, the last is that one, as in the reference.
     """
     aligned = text.source_start.shape[0] > 0
     capacity = out.codepoints.shape[0]
@@ -541,10 +551,11 @@ def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: An
             if matched == length:
                 matched = 0
                 written -= length
+                begin = after_white_space(text.codepoints, i - length + 1, i)
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        out.source_start[written] = text.source_start[i - length + 1]
+                        out.source_start[written] = text.source_start[begin]
                         out.source_end[written] = text.source_end[i]
                     written += 1
         out.indptr[segment + 1] = written
@@ -604,10 +615,12 @@ def replace_matches(automaton: Any, content: Any, text: Any, out: Any) -> int:
                     break
                 i += 1
             if best >= 0 and (best > position or best != match_end):
+                begin = np.int64(best) - 1
+                if best > position:
+                    begin = after_white_space(text.codepoints, position, best - 1)
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        begin = position if best > position else best - 1
                         out.source_start[written] = text.source_start[begin] if best > first else 0
                         out.source_end[written] = text.source_end[best - 1] if best > first else 0
                     written += 1
@@ -622,6 +635,51 @@ def replace_matches(automaton: Any, content: Any, text: Any, out: Any) -> int:
                     out.source_end[written] = text.source_end[position]
                 written += 1
             position += 1
+        out.indptr[segment + 1] = written
+    return written
+
+
+@kernel
+def map_bytes(alphabet: Any, text: Any, out: Any) -> int:
+    """Write each byte of the text's UTF-8 as a character of the byte alphabet.
+
+    Parameters
+    ----------
+    alphabet : uint32[256]
+        The codepoint that stands for each byte.
+    text, out : AlignedText
+
+    Returns
+    -------
+    int
+        Codepoints written, or minus the capacity to try next.
+    """
+    aligned = text.source_start.shape[0] > 0
+    capacity = out.codepoints.shape[0]
+    written = 0
+    out.indptr[0] = 0
+    for segment in range(text.indptr.shape[0] - 1):
+        for i in range(text.indptr[segment], text.indptr[segment + 1]):
+            if written + 4 > capacity:
+                return -(2 * capacity + 64)
+            codepoint = np.int64(text.codepoints[i])
+            begin = written
+            if codepoint < 0x80:
+                out.codepoints[written] = alphabet[codepoint]
+                written += 1
+            else:
+                shift = 6 if codepoint < 0x800 else 12 if codepoint < 0x10000 else 18
+                lead = 0xC0 if codepoint < 0x800 else 0xE0 if codepoint < 0x10000 else 0xF0
+                out.codepoints[written] = alphabet[lead | codepoint >> shift]
+                written += 1
+                while shift > 0:
+                    shift -= 6
+                    out.codepoints[written] = alphabet[0x80 | codepoint >> shift & 63]
+                    written += 1
+            if aligned:
+                for k in range(begin, written):
+                    out.source_start[k] = text.source_start[i]
+                    out.source_end[k] = text.source_end[i]
         out.indptr[segment + 1] = written
     return written
 

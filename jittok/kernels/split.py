@@ -231,13 +231,15 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
 
 
 @inlined
-def match_end(transitions: Any, start: int, classes: Any, first: int, stop: int, complete: int) -> int:
+def match_end(
+    transitions: Any, entry_class: Any, start: int, entries: Any, first: int, stop: int, complete: int
+) -> int:
     """End of the match that begins at place `first`; `first` if there is none, -1 if the chunk ends too soon."""
     state = np.uint64(start)
     end = first
     at = first
     while at < stop:
-        entry = transitions[state + np.uint64(classes[np.uint64(at)])]
+        entry = transitions[state + np.uint64(entry_class[np.uint64(entries[np.uint64(at)])])]
         if entry & np.uint32(1):
             end = at
         state = np.uint64(entry >> np.uint32(1))
@@ -249,21 +251,28 @@ def match_end(transitions: Any, start: int, classes: Any, first: int, stop: int,
 
 @inlined
 def next_boundary(
-    transitions: Any, start: int, classes: Any, first: int, stop: int, complete: int, end_class: int
+    transitions: Any,
+    entry_class: Any,
+    start: int,
+    entries: Any,
+    first: int,
+    stop: int,
+    complete: int,
+    end_class: int,
 ) -> int:
     """The boundary after the one at place `first`, by the automaton; -1 if the chunk ends too soon.
 
     Codepoints that no match covers make one pre-token, up to the next match (an empty one too) or the edge.
     """
-    end = match_end(transitions, start, classes, first, stop, complete)
+    end = match_end(transitions, entry_class, start, entries, first, stop, complete)
     if end != first:
         return end
     at = first + 1
     while at < stop:
-        kind = np.int64(classes[np.uint64(at)])
+        kind = np.int64(entry_class[np.uint64(entries[np.uint64(at)])])
         if kind == end_class or transitions[np.uint64(start + kind)] & np.uint32(1):
             return at
-        end = match_end(transitions, start, classes, at, stop, complete)
+        end = match_end(transitions, entry_class, start, entries, at, stop, complete)
         if end < 0:
             return -1
         if end != at:
@@ -322,14 +331,13 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
     Returns the place up to which all is settled: `limit`, or less if the chunk ends before the automaton knows.
     """
     masks = chunk.masks
-    classes = chunk.classes
     transitions = split.transitions
+    entry_class = split.entry_class
+    entries = chunk.text if chunk.state[ASCII] else chunk.entries
     start = split.numbers[START]
     end_class = split.numbers[END_CLASS]
     stop = chunk.state[STOP]
     complete = chunk.state[COMPLETE]
-    if chunk.code[0] != 0:
-        find_classes(split, chunk)
     known = np.int64(-1)
     word = np.int64(1)
     while word << 6 < limit:
@@ -351,7 +359,9 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
             below = masks[decided + from_word]
         boundary = (from_word << 6) + highest_bit(below)
         while boundary <= at:
-            following = next_boundary(transitions, start, classes, boundary, stop, complete, end_class)
+            following = next_boundary(
+                transitions, entry_class, start, entries, boundary, stop, complete, end_class
+            )
             if following < 0:
                 # What follows `boundary` goes into the next chunk.
                 return boundary + 1
@@ -380,9 +390,9 @@ def split_chunk(split: Any, chunk: Any) -> int:
         find_classes(split, chunk)
         run_program(split, chunk, last_word)
     elif state[ASCII]:
-        run_mask_code(chunk.code[0], chunk.text, masks, last_word)
+        run_mask_code(chunk.code[0], chunk.text, masks, last_word, 1)
     else:
-        run_mask_code(chunk.code[0], chunk.entries, masks, last_word)
+        run_mask_code(chunk.code[0], chunk.entries, masks, last_word, 0)
     # Texts begin and end where they do, whatever the program of a damaged file says: all else relies on it.
     masks[decided + 1] |= np.uint64(1)
     masks[undecided + 1] &= ~np.uint64(1)

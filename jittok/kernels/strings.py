@@ -151,7 +151,14 @@ def copy_strings(memory: Any, layout: Any, addresses: Any, data: Any, indptr: An
             source = at + layout[OTHER_TEXT]
             if kind == 1:
                 while k < length:
-                    if k + 8 <= length:
+                    if k + 64 <= length:
+                        # As many bytes as are ASCII, up to 64.
+                        ready = trailing_zeros(copy_block(data, n, memory, source + k))
+                        n += ready
+                        k += ready
+                        if ready == 64:
+                            continue
+                    elif k + 8 <= length:
                         # Eight bytes, of which those before the first that is not ASCII count.
                         eight = load64(memory, source + k)
                         for j in range(8):

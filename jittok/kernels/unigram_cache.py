@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import equal_bits, high_float, load64, load_pair, multiply, prefetch, store_pair, trailing_zeros
 from jittok.kernels.split import SEGMENT
-from jittok.kernels.unigram import DONE, MORE_SCRATCH, UNKNOWN, segment, walk_trie_32, write_codes, write_path
+from jittok.kernels.unigram import DONE, MORE_SCRATCH, UNKNOWN, bytes_of, segment, walk_trie_32, write_codes, write_path
 from jittok.kernels.word_cache import NEEDED, WRITTEN
 from jittok.kernels.wordpiece import character
 from jittok.memory import zeros
@@ -35,6 +35,7 @@ from jittok.tables import (
     UNIGRAM_SPACE_FIRST,
     UNIGRAM_UNKNOWN,
     UnigramTables,
+    read_only,
 )
 
 #: Bytes of text that are looked at together.
@@ -89,6 +90,7 @@ class UnigramCache(NamedTuple):
     slots: NDArray[np.int32]  # [SLOT * 2**k + SLOT]
     more: NDArray[np.int32]  # [MORE_IDS * 2**k] ids of words that have more than fit into a slot
     scores: NDArray[np.float32]  # [n_ids] score of each piece
+    lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of text of each; [0] until lengths are wanted
     bounds: NDArray[np.float64]  # [2] see BOUND_*
     counters: NDArray[np.int64]  # [4] see WORDS and so on
     masks: NDArray[np.uint64]  # [32 * 4] by number of bytes: masks of the four words of a key
@@ -128,6 +130,7 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool
         slots=zeros((SLOT << slot_bits) + SLOT, np.int32),
         more=zeros(MORE_IDS << slot_bits, np.int32),
         scores=scores,
+        lengths=read_only(np.zeros(0, np.uint16)),
         bounds=np.array([piece * 1.001 + 0.01, (piece + 1) * (WORD_BYTES + 1)]),
         counters=np.array([0, 0, 0, most], np.int64),
         masks=np.array(masks, np.uint64).ravel(),
@@ -553,22 +556,44 @@ def make_word_keys(data: Any, words: int, cache: Any) -> int:
 
 
 @helper
-def join_unknown(out: Any, first: int, end: int, unknown: int, before: int) -> int:
+def join_unknown(out: Any, out_length: Any, first: int, end: int, unknown: int, before: int) -> int:
     """Leave one of unknown ids that follow each other, `before` being the one before; returns where the ids end."""
     to = np.int64(first)
     for i in range(first, end):
         token = np.int64(out[np.uint64(i)])
+        is_joined = token == unknown and before == unknown
+        if out_length.size > 0:
+            if is_joined:
+                out_length[np.uint64(to - 1)] += out_length[np.uint64(i)]
+            else:
+                out_length[np.uint64(to)] = out_length[np.uint64(i)]
         out[np.uint64(to)] = token
-        to += 0 if token == unknown and before == unknown else 1
+        to += 0 if is_joined else 1
         before = token
     return to
 
 
 @helper
-def encode_words(
-    tables: Any, data: Any, first: int, end: int, scratch: Any, cache: Any, out: Any, no_lengths: Any, written: int
+def put_lengths(
+    lengths: Any, data: Any, place: int, unknown: int, out: Any, out_length: Any, first: int, end: int
 ) -> int:
-    """Write the ids of one segment, looking up its words; returns where they end."""
+    """Write the bytes that each id of a word stands for, which begins at `place`."""
+    for i in range(first, end):
+        token = np.int64(out[np.uint64(i)])
+        n_bytes = np.int64(lengths[np.uint64(token)])
+        if token == unknown:
+            n_bytes = np.int64(bytes_of(data, place, 1))
+        out_length[np.uint64(i)] = n_bytes
+        place += n_bytes
+    return 0
+
+
+@helper
+def encode_words(
+    tables: Any, data: Any, first: int, end: int, scratch: Any, cache: Any, out: Any, out_length: Any, written: int
+) -> int:
+    """Write the ids of one segment, and their lengths if wanted, looking up its words; returns where they end."""
+    has_lengths = out_length.size > 0
     slots = cache.slots
     found = cache.starts
     starts = cache.cuts
@@ -618,7 +643,7 @@ def encode_words(
                     scratch.best32[0] = total
                     walk_trie_32(tables, n, scratch.codes, scratch.best32, scratch.back)
                     total = scratch.best32[n]
-                    written = np.int64(write_path(tables, data, word, stop_word, n, scratch, out, no_lengths, written))
+                    written = np.int64(write_path(tables, data, word, stop_word, n, scratch, out, out_length, written))
                     has_unknown |= JOINED
                     summed = written
                     exponent = np.int64(exponent_of(np.float64(total), cache))
@@ -632,11 +657,13 @@ def encode_words(
                     copy_8(out, written + i, cache.more, place + i)
             else:
                 copy_8(out, written, slots, slot + IDS)
+            if has_lengths:
+                put_lengths(cache.lengths, data, starts[np.uint64(k)], unknown, out, out_length, written, written + count)
             written += count
         if has_unknown & JOINED and joins:
             # All of them count in the sum, but one id is left of those that follow each other.
             total = add_up(total, out, summed, written, cache)
-            written = np.int64(join_unknown(out, begin, written, unknown, before))
+            written = np.int64(join_unknown(out, out_length, begin, written, unknown, before))
             summed = written
             exponent = np.int64(exponent_of(np.float64(total), cache))
             most = written + np.int64(ids_until(np.float64(total), exponent, cache))
@@ -663,7 +690,7 @@ def encode_unigram_text(
     """Ids of segments up to `last` by sentencepiece's rule, from the one on that `state` says, with a cache of words.
 
     Takes and returns what :func:`jittok.kernels.unigram.encode_unigram_segments` does, which does the work where the model's
-    pieces may reach over words, or lengths are wanted; and these besides:
+    pieces may reach over words; and these besides:
 
     Parameters
     ----------
@@ -680,7 +707,8 @@ def encode_unigram_text(
     written = np.int64(state[WRITTEN])
     i = np.int64(state[SEGMENT])
     numbers = tables.numbers
-    has_words = numbers[UNIGRAM_SPACE_FIRST] == 1 and numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE and out_length.size == 0
+    has_words = numbers[UNIGRAM_SPACE_FIRST] == 1 and numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE
+    has_words = has_words and (out_length.size == 0 or cache.lengths.size > 0)
     while i < last:
         first = np.int64(starts[i])
         end = np.int64(ends[i])

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_ids, load64, load_pair, multiply, prefetch, store_pair
+from jittok.kernels.machine import copy_ids, load64, load_pair, make_key, multiply, prefetch, store_pair, take_ids
 from jittok.kernels.split import CHUNK, COMPLETE, PIECES
 from jittok.memory import zeros
-from jittok.tables import EDGE_BYTE
+from jittok.tables import EDGE_BYTE, read_only
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
@@ -88,10 +88,11 @@ class WordScratch(NamedTuple):
     new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
     new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
     new_ids: NDArray[np.int32]  # [CHUNK_PLACES]
-    key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: mask of key low, mask of key high, length << 56
+    key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: masks of key low and high, what they are or-ed with
     codes: NDArray[np.int32]  # [capacity + 1] unigram models only, as the two others; see kernels.unigram
     best: NDArray[np.float64]  # [capacity + 1]
     back: NDArray[np.int64]  # [capacity + 1]
+    token_lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of each token, 0 for the unknown one; [0]: not known
 
 
 def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
@@ -125,11 +126,13 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         new_length=np.zeros(CHUNK + 80, np.int32),
         new_ids=np.zeros(CHUNK_PLACES, np.int32),
         key_masks=np.array(
-            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(16)], np.uint64
+            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, 0 if n else 1, n << 56] for n in range(16)],
+            np.uint64,
         ).ravel(),
         codes=np.zeros(places, np.int32),
         best=np.zeros(places, np.float64),
         back=np.zeros(places, np.int64),
+        token_lengths=read_only(np.zeros(0, np.uint16)),
     )
 
 
@@ -160,7 +163,7 @@ def key_slot(low: np.uint64, high: np.uint64, mask: np.uint64) -> np.uint64:
 
 @inlined
 def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
-    """Key, and slot number, of pre-tokens [begin, end) of the chunk; a pre-token too long has an all-zero key."""
+    """Key, and slot number, of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
     text = chunk.text
     word = chunk.word
     mask = np.uint64((slots.size >> 2) - 2)
@@ -173,12 +176,9 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
         if length > np.uint64(KEY_BYTES):
             length = ZERO
         row = length << np.uint64(2)
-        low = load64(text, first) & key_masks[row]
-        high = load64(text, first + 8) & key_masks[row + ONE] | key_masks[row + np.uint64(2)]
-        slot = key_slot(low, high, mask)
         key = np.uint64(k) << np.uint64(2)
-        keys[key] = low
-        keys[key + ONE] = high
+        make_key(keys, np.int64(key), text, first, key_masks, np.int64(row))
+        slot = key_slot(keys[key], keys[key + ONE], mask)
         keys[key + np.uint64(2)] = slot
         prefetch(slots, np.int64(slot << np.uint64(2)))
         first = following
@@ -199,20 +199,12 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
     written = np.int64(id_at[begin])
     for k in range(begin, end):
         key = np.uint64(k) << np.uint64(2)
-        low = keys[key]
-        high = keys[key + ONE]
         at = keys[key + np.uint64(2)] << np.uint64(2)
-        first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
-        second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
-        value_low = slots[at + np.uint64(2)] if first_differs == 0 else slots[at + np.uint64(6)]
-        value_high = slots[at + np.uint64(3)] if first_differs == 0 else slots[at + np.uint64(7)]
-        count = np.int64(value_low >> COUNT_SHIFT)
-        missing = ((first_differs != 0) & (second_differs != 0)) | (high == 0) | (count == IN_ARENA)
-        store_pair(ids, written, value_low & VALUE_MASK)
-        store_pair(ids, written + 2, value_high)
+        count = np.int64(take_ids(keys, np.int64(key), slots, np.int64(at), ids, written))
         missed[np.uint64(misses)] = k
-        misses += 1 if missing else 0
-        written += 0 if missing else count
+        missing = count >> 63
+        misses -= missing
+        written += count & ~missing
         id_at[np.uint64(k + 1)] = written
     return misses
 
