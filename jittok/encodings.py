@@ -37,12 +37,16 @@ class EncodedTexts(NamedTuple):
         int64[total, 2], begin and end of each token in codepoints of its own text, or None.
     word_ids
         int32[total], the number of the token's pre-token inside its text, or None.
+    shown
+        By position in `ids`, the strings of tokens that do not follow from their ids and spans: unknown pieces that
+        are a part of what a character was normalised to. None if there are none, or without spans.
     """
 
     ids: NDArray[np.int32]
     indptr: NDArray[np.int64]
     spans: NDArray[np.int64] | None = None
     word_ids: NDArray[np.int32] | None = None
+    shown: dict[int, str] | None = None
 
 
 def frozen(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
@@ -120,7 +124,8 @@ class Encoding(Sequence[int]):
     vocabulary
         Gives the token strings.
     matched
-        The text of tokens, by position, whose spans no longer say what they matched.
+        The text of tokens, by position, whose spans do not, or no longer, say what they matched. For an unknown piece
+        it is what the token is shown as.
 
     Attributes
     ----------
@@ -188,7 +193,7 @@ class Encoding(Sequence[int]):
         if self._tokens is None:
             if self._vocabulary is None:
                 raise ArgumentError("this Encoding was made without a vocabulary, so it has no token strings")
-            self._tokens = tuple(self._vocabulary.tokens_in_text(self.ids, self.spans, self._slice))
+            self._tokens = tuple(self._vocabulary.tokens_in_text(self.ids, self.spans, self._slice, self._matched))
         return list(self._tokens)
 
     @property

@@ -11,13 +11,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import mask_code
-from jittok.build.plan import AddedTokenStage, Plan, SplitStage
+from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
@@ -30,6 +30,7 @@ from jittok.tables import (
     N_MASKS,
     PIECE_MARK,
     RULE_SENTENCEPIECE,
+    UNIGRAM_BYTE_FALLBACK,
     UNIGRAM_MISSING,
     UNIGRAM_RULE,
     UNIGRAM_UNKNOWN,
@@ -48,6 +49,7 @@ from jittok.tables import (
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from jittok.kernels.charsmap import NormalizedText
     from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
@@ -141,10 +143,12 @@ class Output:
         Which part of all text the chunks done make, with the one at hand.
     """
 
-    __slots__ = ("expected", "ids", "share", "spans", "used", "words")
+    __slots__ = ("expected", "ids", "share", "shown", "spans", "used", "words")
 
     def __init__(self, expected: int, spans: bool, words: bool) -> None:
         self.used = 0
+        #: As in :class:`EncodedTexts`.
+        self.shown: dict[int, str] = {}
         self.expected = expected
         self.share = 1.0
         self.ids = np.empty(0, np.int32)
@@ -181,10 +185,16 @@ class Output:
         return max(int(self.used / self.share * 1.05), self.used * 5 // 4)
 
     def add(
-        self, ids: NDArray[np.int32], spans: NDArray[np.int64] | None, words: NDArray[np.int32] | None
+        self,
+        ids: NDArray[np.int32],
+        spans: NDArray[np.int64] | None,
+        words: NDArray[np.int32] | None,
+        shown: dict[int, str] | None = None,
     ) -> None:
         """Append ids, and what else is wanted."""
         first, n = self.used, len(ids)
+        if shown:
+            self.shown.update((first + row, text) for row, text in shown.items())
         self.reserve(n)
         self.used += n
         self.ids[first : self.used] = ids
@@ -217,6 +227,7 @@ class Joined:
         except IndexError:
             output = Output(0, *self._wanted)
         output.used = 0
+        output.shown = {}
         return output
 
     def put(self, number: int, result: Output, ends: NDArray[np.int64], share: float) -> None:
@@ -241,6 +252,8 @@ class Joined:
                     self._outputs.append(output)
                 first = output.used
                 output.used += n
+                if result.shown:
+                    output.shown.update((first + row, text) for row, text in result.shown.items())
             place = slice(first, first + n)
             output.ids[place] = result.ids[:n]
             if output.spans is not None and result.spans is not None:
@@ -257,7 +270,7 @@ class Joined:
             whole.make_room(self._total)
             for output in self._outputs:
                 n = output.used
-                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n))
+                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
             return whole
         return self._outputs[-1]
 
@@ -302,6 +315,10 @@ class Engine:
         self._is_ranked = False
         #: Whether characters that the vocabulary lacks leave no token behind.
         self._drops = False
+        #: See ``_text_lengths``.
+        self._lengths: dict[bool, NDArray[np.integer[Any]]] = {}
+        #: Id of tokens that are shown as the normalised text they stand for; -1: there is none.
+        self._shown_as_text = -1
         #: White space that pre-tokens may begin with, and tokens' spans do not.
         self._blanks = Blanks(*(read_only(np.zeros(0, dtype)) for dtype in (np.uint16, np.uint32)))
         numbers = plan.model.numbers
@@ -317,8 +334,11 @@ class Engine:
         elif isinstance(plan.model, UnigramTables):
             if numbers[UNIGRAM_MISSING]:
                 self._missing_unknown = int(numbers[UNIGRAM_UNKNOWN])
+            self._shown_as_text = int(numbers[UNIGRAM_UNKNOWN])
         elif isinstance(plan.model, PieceTables):
             n_preloaded = min(int(plan.model.reachable.sum()), PRELOADED_TOKENS)
+            if plan.is_sentencepiece:
+                self._shown_as_text = int(numbers[MERGE_UNKNOWN])
         else:
             if numbers[WORDPIECE_MISSING]:
                 self._missing_unknown = int(numbers[WORDPIECE_UNKNOWN])
@@ -422,6 +442,7 @@ class Engine:
             _frozen(indptr),
             None if output.spans is None else _frozen(output.spans[: output.used]),
             None if output.words is None else _frozen(output.words[: output.used]),
+            output.shown or None,
         )
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
@@ -522,7 +543,7 @@ class Engine:
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
             if cleaned is not None:
-                text, start, end = cleaned
+                text, start, end = _frozen(cleaned.data), _frozen(cleaned.starts), _frozen(cleaned.ends)
                 n_bytes = int((end - start).sum())
                 output.reserve(n_bytes + EXTRA_ROOM)
                 output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
@@ -532,6 +553,8 @@ class Engine:
             n_bytes = int(end[-1] - start[0]) if len(end) else 0
             output.reserve(n_bytes + EXTRA_ROOM)
             output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
+            return
+        if spans and self._encode_located(data, indptr, enabled, output, ends):
             return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
@@ -556,7 +579,63 @@ class Engine:
                 parts = self._rewrite(parts, stage, indptr, aligned)
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
-        output.add(result.ids, result.spans, result.word_ids)
+        output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+    def _encode_located(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        enabled: NDArray[np.bool_] | None,
+        output: Output,
+        ends: NDArray[np.int64],
+    ) -> bool:
+        """As :meth:`_encode_chunk`, with spans, of documents that are rewritten as a whole and are one pre-token each.
+
+        Returns whether they are: so it is with SentencePiece's models and texts without added tokens.
+        """
+        from jittok.kernels.spans import EMPTY_BYTES, drop_prefixes, find_spans, follow_runs
+        from jittok.kernels.word_cache import EXTRA_ROOM
+
+        if not self.plan.whole:
+            return False
+        sources: NormalizedText | None = None
+        normalizer = self.plan.normalizer
+        if self._is_cleaned and normalizer is not None and normalizer.gives_runs:
+            cleaned = self._cleaned(data, indptr, enabled, runs=True)
+            if cleaned is None:
+                return False
+            sources = cast("NormalizedText", cleaned)
+            text, start, end = _frozen(sources.data), _frozen(sources.starts), _frozen(sources.ends)
+        elif self._blank_prefix is not None:
+            # U+2581 in a text has not as many bytes as a blank.
+            if MARK.encode() in data[int(indptr[0]) : int(indptr[-1])].tobytes():
+                return False
+            if not self._has_no_tokens(data, indptr, enabled):
+                return False
+            text, start, end = self._with_blanks(data, indptr)
+        else:
+            return False
+        n_bytes = int((end - start).sum())
+        output.reserve(n_bytes + EXTRA_ROOM)
+        first = output.used
+        length = np.empty(n_bytes + EXTRA_ROOM, np.int32)
+        ids = output.ids[first:]
+        n = self._run_kernel(text, start, end, n_bytes, ids, 0, ends, _NOTHING, length)
+        output.used += n
+        if output.words is not None:
+            output.words[first : output.used] = 0
+        ids, length = ids[:n], length[:n]
+        part_end, spans = _frozen(ends), output.new_spans(first)
+        options = EMPTY_BYTES if self.plan.is_sentencepiece else 0
+        find_spans(text, start, start, part_end, ids, length, options, self._blanks, spans)
+        if sources is not None:
+            shown = self._shown_whole(text, start, ids, part_end, length, spans, sources)
+            output.shown.update((first + row, string) for row, string in shown.items())
+            follow_runs(spans, part_end, sources.run_indptr, sources.run_at, sources.run_source)
+        elif self._blank_prefix != "never":
+            drop_prefixes(spans, part_end, _frozen(end - start - np.diff(indptr)))
+        ends += first
+        return True
 
     def _with_blanks(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64]
@@ -607,17 +686,25 @@ class Engine:
         return len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
 
     def _cleaned(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
-        """Documents that hold no added token, normalised: text, and where each begins and ends; None if one does."""
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        enabled: NDArray[np.bool_] | None,
+        runs: bool = False,
+    ) -> Rewritten | NormalizedText | None:
+        """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
         if self._holds(self.plan.raw_tokens, data, start, end, enabled):
             return None
-        done = self.plan.normalizer.apply(data, start, end, alignment=False)
+        done: Rewritten | NormalizedText
+        if self.plan.normalizer.gives_runs:
+            done = self.plan.normalizer.apply_in_runs(data, start, end, runs)
+        else:
+            done = self.plan.normalizer.apply(data, start, end, alignment=False)
         if self._holds(self.plan.normalized_tokens, done.data, done.starts, done.ends, enabled):
             return None
-        return _frozen(done.data), _frozen(done.starts), _frozen(done.ends)
+        return done
 
     def _find_added(
         self,
@@ -786,10 +873,15 @@ class Engine:
         located = self._drops and (spans or words)
         n_bytes = int((end - start).sum())
         ids = np.empty(n_bytes + EXTRA_ROOM, np.int32)
-        word = np.empty(n_bytes + EXTRA_ROOM, np.int32) if words or located else _NOTHING
+        word = _NOTHING
+        if words or located:
+            word = np.zeros(n_bytes + EXTRA_ROOM, np.int32)
         length = np.empty(n_bytes + EXTRA_ROOM, np.int32) if by_length else _NOTHING
         part_end = np.zeros(len(start), np.int64)
-        n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, word, length)
+        # Where texts are one pre-token each, the last cut is not that of words.
+        wanted = _NOTHING if plan.whole and not located else word
+        has_marks = self._blank_prefix is not None
+        n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, wanted, length, has_marks)
         ids, word, length = ids[:n], word[:n], length[:n]
         if plan.whole:
             word[:] = 0
@@ -810,8 +902,11 @@ class Engine:
             has_ids = counts > 0
             n_words[has_ids] = word[part_end[has_ids] - 1] + 1
         span_array = None
+        shown: dict[int, str] = {}
         if spans:
             span_array = self._text_spans(parts, indptr, text, start, end, ids, part_end, length, id_starts)
+            if self._shown_as_text >= 0 and parts.codepoints is not None:
+                shown = self._shown_texts(parts, start, ids, part_end, length)
         if not has_tokens:
             all_ids, all_counts = ids, counts
         else:
@@ -819,6 +914,9 @@ class Engine:
             all_counts[text] = counts
             ends = np.cumsum(all_counts)
             is_text = np.repeat(parts.token < 0, all_counts)
+            if shown:
+                places = np.flatnonzero(is_text)
+                shown = {int(places[row]): string for row, string in shown.items()}
             all_ids = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
             all_ids[is_text] = ids
             tokens = np.flatnonzero(parts.token >= 0)
@@ -844,7 +942,51 @@ class Engine:
             _frozen(out_indptr),
             None if span_array is None else _frozen(span_array),
             None if not words else _frozen(word),
+            shown,
         )
+
+    def _shown_texts(
+        self,
+        parts: Parts,
+        start: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        part_end: NDArray[np.int64],
+        length: NDArray[np.int32],
+    ) -> dict[int, str]:
+        """Strings of the unknown tokens that begin or end inside what a codepoint became: the others follow from spans."""
+        rows = np.flatnonzero(ids == self._shown_as_text)
+        if not rows.size or parts.codepoints is None:
+            return {}
+        at, stop = _byte_ranges(rows, start, part_end, length)
+        number, source = parts.codepoints.number, parts.codepoints.start
+        part = np.searchsorted(part_end, rows, side="right")
+        is_inner = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
+        return _strings(parts.data, rows[is_inner], at[is_inner], stop[is_inner])
+
+    def _shown_whole(
+        self,
+        text: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        part_end: NDArray[np.int64],
+        length: NDArray[np.int32],
+        spans: NDArray[np.int64],
+        done: NormalizedText,
+    ) -> dict[int, str]:
+        """As :meth:`_shown_texts`, of whole texts and `spans` in them as normalised."""
+        rows = np.flatnonzero(ids == self._shown_as_text)
+        if not rows.size:
+            return {}
+        from jittok.kernels.charsmap import write_sources
+
+        n = int(done.indptr[-1])
+        source_start, source_end = np.empty(n, np.int32), np.empty(n, np.int32)
+        write_sources(done, source_start, source_end)
+        part = np.searchsorted(part_end, rows, side="right")
+        begin = done.indptr[part]
+        first, after = (begin + spans[rows, side] for side in (0, 1))
+        rows = rows[_is_inner(source_start, begin, first, after, rows + 1 < part_end[part])]
+        return _strings(text, rows, *_byte_ranges(rows, start, part_end, length)) if rows.size else {}
 
     def _refuse_unknown(
         self,
@@ -876,10 +1018,12 @@ class Engine:
         part_end: NDArray[np.int64],
         word: NDArray[np.int32] = _NOTHING,
         length: NDArray[np.int32] = _NOTHING,
+        has_marks: bool = False,
     ) -> int:
         """Ids of parts, `n_bytes` in all, written to `out` from `first` on; returns where they end there.
 
-        `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says.
+        `part_end`, and `word` and `length` where they are not empty, receive what ``encode_segments`` says. `has_marks`
+        says that U+2581 is never a blank in the text, where the model takes blanks for it.
         """
         from jittok.kernels import segments
         from jittok.kernels.segments import MORE_CACHE, MORE_SCRATCH
@@ -894,6 +1038,8 @@ class Engine:
         if isinstance(model, UnigramTables) and model.numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE:
             return self._run_unigram(model, data, start, end, out, first, part_end, word, length)
         worker = self._acquire(n_bytes)
+        if length.size:
+            worker.scratch = worker.scratch._replace(token_lengths=self._text_lengths(has_marks))
         state = worker.chunk.state
         state[:] = 0
         state[SEGMENT] = 0
@@ -925,7 +1071,8 @@ class Engine:
                 length,
             )
             if status == MORE_SCRATCH:
-                worker.scratch = new_word_scratch(int(state[NEEDED]), lattice)
+                token_lengths = worker.scratch.token_lengths
+                worker.scratch = new_word_scratch(int(state[NEEDED]), lattice)._replace(token_lengths=token_lengths)
             elif status == MORE_CACHE:
                 self._enlarge(worker)
             else:
@@ -961,6 +1108,8 @@ class Engine:
             scratch, cache = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE), None
         if cache is None or (bits > SMALL_CACHE_BITS and cache[0] < bits):
             cache = bits, new_unigram_cache(model, bits)
+        if length.size:
+            cache = cache[0], cache[1]._replace(lengths=self._piece_lengths)
         state = np.zeros(STATE, np.int64)
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
@@ -986,7 +1135,9 @@ class Engine:
         from jittok.kernels.spans import find_spans
 
         ids, spans = output.ids[first : output.used], output.new_spans(first)
-        find_spans(_frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, self._blanks, spans)
+        find_spans(
+            _frozen(data), start, origin, part_end - first, ids, self._token_lengths, 1, self._blanks, spans
+        )
 
     @cached_property
     def _token_lengths(self) -> NDArray[np.integer[Any]]:
@@ -994,6 +1145,47 @@ class Engine:
         assert isinstance(self.plan.model, MergeTables)
         lengths = np.diff(self.plan.model.token_indptr)
         return lengths.astype(np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int32)
+
+    @cached_property
+    def _piece_lengths(self) -> NDArray[np.integer[Any]]:
+        """Bytes of each piece of a unigram model."""
+        from jittok.build.unigram_tables import piece_lengths
+
+        assert isinstance(self.plan.model, UnigramTables)
+        return piece_lengths(self.plan.model)
+
+    def _text_lengths(self, has_marks: bool) -> NDArray[np.integer[Any]]:
+        """Bytes of text of each token, 0 for the unknown one; of length 0 where they do not follow from the id."""
+        if has_marks not in self._lengths:
+            self._lengths[has_marks] = self._make_text_lengths(has_marks)
+        return self._lengths[has_marks]
+
+    def _make_text_lengths(self, has_marks: bool) -> NDArray[np.integer[Any]]:
+        model = self.plan.model
+        nothing: NDArray[np.integer[Any]] = read_only(np.zeros(0, np.uint16))
+        if isinstance(model, UnigramTables):
+            # By tokenizers' rule, a piece named after a byte may stand in the text, too.
+            if model.numbers[UNIGRAM_BYTE_FALLBACK]:
+                return nothing
+            lengths = self._piece_lengths.astype(np.int32)
+            unknown = int(model.numbers[UNIGRAM_UNKNOWN])
+        elif isinstance(model, PieceTables):
+            lengths = np.diff(model.token_indptr).astype(np.int32)
+            if has_marks and model.numbers[PIECE_MARK]:
+                blanks = np.concatenate([[0], np.cumsum(model.token_bytes == 0x20)])
+                lengths += 2 * np.diff(blanks[model.token_indptr]).astype(np.int32)
+            unknown = int(model.numbers[MERGE_UNKNOWN])
+            fallback = model.fallback_token[model.fallback_token >= 0]
+            if model.reachable[fallback].any():
+                return nothing
+            lengths[fallback] = 1
+        else:
+            return nothing
+        if unknown >= len(lengths):
+            lengths = np.concatenate([lengths, np.zeros(unknown + 1 - len(lengths), np.int32)])
+        if unknown >= 0:
+            lengths[unknown] = 0
+        return read_only(lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths)
 
     def _text_spans(
         self,
@@ -1008,15 +1200,15 @@ class Engine:
         word_starts: NDArray[np.int64] | None,
     ) -> NDArray[np.int64]:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
-        from jittok.kernels.spans import find_source_spans, find_spans
+        from jittok.kernels.spans import EMPTY_BYTES, LENGTHS_BY_ID, find_source_spans, find_spans
 
-        by_token = self._is_ranked
-        lengths = self._token_lengths if by_token else length
+        options = (LENGTHS_BY_ID if self._is_ranked else 0) + (EMPTY_BYTES if self.plan.is_sentencepiece else 0)
+        lengths = self._token_lengths if self._is_ranked else length
         spans = np.empty((len(ids), 2), np.int64)
         if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])
             find_spans(
-                _frozen(parts.data), start, origins, part_end, ids, lengths, int(by_token), self._blanks, spans
+                _frozen(parts.data), start, origins, part_end, ids, lengths, options, self._blanks, spans
             )
             return spans
         # Rewritten text: byte ranges, then the codepoints there, then where these come from.
@@ -1025,7 +1217,7 @@ class Engine:
         sources = Sources(*map(_frozen, sources))
         data = _frozen(parts.data)
         find_source_spans(
-            data, start, part_end, ids, lengths, int(by_token), _frozen(places), self._blanks, sources, spans
+            data, start, part_end, ids, lengths, options, _frozen(places), self._blanks, sources, spans
         )
         return spans
 
@@ -1159,6 +1351,50 @@ def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
     sources = Sources(np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
     n = own_positions(_frozen(data), _frozen(indptr), *sources)
     return Sources(sources.number, sources.start[:n], sources.end[:n])
+
+
+def _byte_ranges(
+    rows: NDArray[np.int64], start: NDArray[np.int64], part_end: NDArray[np.int64], length: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the tokens `rows` begin and end in the text, of parts that begin at `start`."""
+    ends = np.cumsum(length, dtype=np.int64)
+    part = np.searchsorted(part_end, rows, side="right")
+    first_token = np.concatenate([[0], part_end])[part]
+    stop = start[part] + ends[rows] - np.where(first_token > 0, ends[first_token - 1], 0)
+    return stop - length[rows], stop
+
+
+def _is_inner(
+    source: NDArray[np.integer[Any]],
+    begin: NDArray[np.int64],
+    first: NDArray[np.int64],
+    after: NDArray[np.int64],
+    goes_on: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Which stretches of codepoints, from `first` to `after`, begin or end inside what one codepoint became.
+
+    Parameters
+    ----------
+    source
+        Where each codepoint begins that another comes from.
+    begin
+        The first codepoint of the stretch's text.
+    goes_on
+        Whether the text goes on after it.
+    """
+    is_inner: NDArray[np.bool_] = (first > begin) & (source[first - 1] == source[np.minimum(first, len(source) - 1)])
+    is_inner |= goes_on & (source[after - 1] == source[np.minimum(after, len(source) - 1)])
+    return is_inner
+
+
+def _strings(
+    data: NDArray[np.uint8], rows: NDArray[np.int64], at: NDArray[np.int64], stop: NDArray[np.int64]
+) -> dict[int, str]:
+    """The text of tokens, with U+2581 for blanks."""
+    return {
+        row: data[begin:end].tobytes().decode().replace(" ", MARK)
+        for row, begin, end in zip(rows.tolist(), at.tolist(), stop.tolist(), strict=True)
+    }
 
 
 def _part_spans(parts: Parts, indptr: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:

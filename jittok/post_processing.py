@@ -459,6 +459,8 @@ class PostProcessor:
         matched: dict[int, str] = {}
         if has_marks:
             result, matched = self._trim_rows(result, marks[2], documents, texts)
+            if both.shown:
+                matched.update(_moved(both.shown, template, ranges, out_indptr))
         return Batch(
             result.ids,
             result.indptr,
@@ -538,7 +540,7 @@ class PostProcessor:
         ``slice_of(row)`` gives the text under a token before trimming.
         """
         if not self.trims or encoded.spans is None or not len(encoded.ids):
-            return Trimmed(encoded, {})
+            return Trimmed(encoded, dict(encoded.shown or {}))
         from .kernels.post_processing import trim_spans
 
         leading, trailing = self.vocabulary.trim_counts()
@@ -560,6 +562,7 @@ class PostProcessor:
                     left = 0
                 begin = min(begin + left, end)
                 spans[row] = begin, max(end - right, begin) if end >= right else end
+        matched.update(encoded.shown or {})
         return Trimmed(encoded._replace(spans=spans), matched)
 
     def _trim_rows(
@@ -635,6 +638,7 @@ def _window(encoded: EncodedTexts, begin: int, end: int) -> EncodedTexts:
         np.array([0, end - begin], dtype=np.int64),
         None if encoded.spans is None else encoded.spans[begin:end],
         None if encoded.word_ids is None else encoded.word_ids[begin:end],
+        encoded.shown and {row - begin: text for row, text in encoded.shown.items() if begin <= row < end},
     )
 
 
@@ -645,7 +649,29 @@ def _both(first: EncodedTexts, second: EncodedTexts) -> EncodedTexts:
         spans = np.concatenate([first.spans, second.spans])
     if first.word_ids is not None and second.word_ids is not None:
         words = np.concatenate([first.word_ids, second.word_ids])
-    return EncodedTexts(np.concatenate([first.ids, second.ids]), first.indptr, spans, words)
+    shown = first.shown
+    if second.shown:
+        shown = {**(shown or {}), **{len(first.ids) + row: text for row, text in second.shown.items()}}
+    return EncodedTexts(np.concatenate([first.ids, second.ids]), first.indptr, spans, words, shown)
+
+
+def _moved(
+    shown: dict[int, str], template: TemplateTables, ranges: NDArray[np.int64], indptr: NDArray[np.int64]
+) -> dict[int, str]:
+    """Return the strings of tokens by their positions in rows that ``fill_template`` wrote."""
+    result: dict[int, str] = {}
+    rows = np.array(sorted(shown), dtype=np.int64)
+    begins = indptr[:-1].copy()
+    for kind in template.kinds.tolist():
+        if kind < 0:
+            begins += 1
+            continue
+        first, last = np.searchsorted(rows, ranges[:, kind, 0]), np.searchsorted(rows, ranges[:, kind, 1])
+        for window in np.flatnonzero(first < last).tolist():
+            shift = int(begins[window] - ranges[window, kind, 0])
+            result.update((row + shift, shown[row]) for row in rows[first[window] : last[window]].tolist())
+        begins += ranges[:, kind, 1] - ranges[:, kind, 0]
+    return result
 
 
 def _text_slice(texts: tuple[SourceText, ...], number: int, window: EncodedTexts, row: int) -> str | None:

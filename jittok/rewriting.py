@@ -16,6 +16,7 @@ from jittok.tables import read_only
 from jittok.vocabulary import byte_alphabet
 
 if TYPE_CHECKING:
+    from jittok.kernels.charsmap import NormalizedText
     from jittok.kernels.normalize import AlignedText
     from jittok.tables import SubstitutionTables, SuspicionTables
 
@@ -235,6 +236,25 @@ class Rewriter:
             stays=segments.stays,
         )
 
+    @property
+    def gives_runs(self) -> bool:
+        """Whether there is :meth:`apply_in_runs`."""
+        return len(self._operations) == 1 and self._operations[0].name == "apply_charsmap"
+
+    def apply_in_runs(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], alignment: bool
+    ) -> NormalizedText:
+        """As :meth:`apply`, where the only step is SentencePiece's, with an alignment that costs next to nothing.
+
+        Parameters
+        ----------
+        data, starts, ends
+            Segments as byte ranges of valid UTF-8.
+        alignment
+            Whether runs are wanted.
+        """
+        return _normalized(self._operations[0], _Segments(data, starts, ends), alignment)
+
     def apply_strings(self, texts: Sequence[str]) -> list[str]:
         """Rewrite strings: for the contents of added tokens, and to look at.
 
@@ -388,20 +408,32 @@ def _cleaned_up(operation: _Operation, segments: _Segments, alignment: bool, may
 
 def _charsmap_applied(operation: _Operation, segments: _Segments, alignment: bool) -> _Segments:
     """Run SentencePiece's normalization."""
-    from jittok.kernels.charsmap import ROOM, apply_charsmap
-    from jittok.kernels.normalize import CleanText
+    done = _normalized(operation, segments, alignment)
+    n_codepoints = int(done.indptr[-1])
+    if not alignment:
+        return _Segments(done.data, done.starts, done.ends, done.indptr)
+    from jittok.kernels.charsmap import write_sources
+
+    source_start, source_end = np.empty(n_codepoints, np.int32), np.empty(n_codepoints, np.int32)
+    write_sources(done, source_start, source_end)
+    return _Segments(done.data, done.starts, done.ends, done.indptr, source_start, source_end)
+
+
+def _normalized(operation: _Operation, segments: _Segments, alignment: bool) -> NormalizedText:
+    """Text normalized as SentencePiece does it, with runs if alignment is wanted."""
+    from jittok.kernels.charsmap import ROOM, NormalizedText, apply_charsmap
 
     n_segments = len(segments.starts)
     room = 2 * int((segments.ends - segments.starts).sum()) + 8 * n_segments + 4 * ROOM + PADDING
     while True:
-        out = CleanText(
+        out = NormalizedText(
             data=np.empty(room, dtype=np.uint8),
             starts=np.empty(n_segments, dtype=np.int64),
             ends=np.empty(n_segments, dtype=np.int64),
             indptr=np.empty(n_segments + 1, dtype=np.int64),
-            source_start=np.empty(room if alignment else 0, dtype=np.int32),
-            source_end=np.empty(room if alignment else 0, dtype=np.int32),
-            state=np.zeros(1, dtype=np.int64),
+            run_indptr=np.empty(n_segments + 1, dtype=np.int64),
+            run_at=np.empty(room + n_segments if alignment else 0, dtype=np.int32),
+            run_source=np.empty(room + n_segments if alignment else 0, dtype=np.int32),
         )
         arguments = read_only(segments.data), read_only(segments.starts), read_only(segments.ends)
         size = int(apply_charsmap(operation.tables[0], *arguments, out))
@@ -409,15 +441,7 @@ def _charsmap_applied(operation: _Operation, segments: _Segments, alignment: boo
             break
         room = -size
     out.data[size : size + PADDING] = 0
-    n_codepoints = int(out.indptr[-1])
-    return _Segments(
-        out.data[: size + PADDING],
-        out.starts,
-        out.ends,
-        out.indptr,
-        out.source_start[:n_codepoints],
-        out.source_end[:n_codepoints],
-    )
+    return out._replace(data=out.data[: size + PADDING])
 
 
 def _new_text(capacity: int, n_segments: int, alignment: bool) -> AlignedText:

@@ -357,6 +357,7 @@ class Vocabulary:
         ids: NDArray[np.integer],
         spans: NDArray[np.int64] | None,
         slice_of: Callable[[int], str | None],
+        shown: Mapping[int, str] | None = None,
     ) -> list[str]:
         """Return token strings as the reference shows them for a text.
 
@@ -366,6 +367,8 @@ class Vocabulary:
             The tokens and their spans, which may be None.
         slice_of
             Gives the text under the token of a position, or None.
+        shown
+            By position, what unknown tokens are shown as that are a part of a rewritten character.
 
         Returns
         -------
@@ -392,6 +395,9 @@ class Vocabulary:
             result[row] = token
         if self._surface is not None and spans is not None:
             for row in np.flatnonzero(ids == self._unknown).tolist():
+                if shown and row in shown:
+                    result[row] = shown[row]
+                    continue
                 piece = slice_of(row)
                 if piece:
                     result[row] = self._surface(piece)

@@ -269,10 +269,10 @@ def assert_covering(sources, text, content, expected):
         return
     assert [end for _, end in sources] == [end for _, end in expected]
     assert all(start <= other for (start, _), (other, _) in zip(sources, expected, strict=True))
-    # A span begins where the one before it ended, or is the same one, or stands for an empty match.
+    # A span begins where the one before it ended, but for white space, or is the same one, or stands for an empty match.
     before = (0, 0)
     for source in sources:
-        assert source[0] == before[1] or source == before
+        assert source == before or source[0] == before[1] or text[before[1] : source[0]].isspace()
         before = source
     assert before[1] == len(text) or not text
 
@@ -290,6 +290,17 @@ def test_replace_string(pattern, content):
     suspected = rewriter.changes(*segments(texts))
     changed = [new != old for (new, _), old in zip(rewrite(rewriter, texts), texts, strict=True)]
     assert all(suspect for suspect, change in zip(suspected, changed, strict=True) if change)
+
+
+@pytest.mark.parametrize("step", [spec.Replace("  ", "\u2581"), spec.Replace("[ \u3000]{2,}", "<>", is_regex=True)])
+def test_replaced_blanks(step):
+    """Of a run of blanks, what becomes of it comes from the last, as in the reference."""
+    texts = ["a  b", "     ", " a\u3000 \u3000b  "]
+    tokenizer = reference([step])
+    for text, done in zip(texts, rewrite(build_rewriter([step]), texts), strict=True):
+        assert done == (tokenizer.normalizer.normalize_str(text), tokenizer.encode(text).offsets)
+    mixed = spec.Replace(" xy", "-")
+    assert rewrite(build_rewriter([mixed]), ["a xyb"]) == [("a-b", [(0, 1), (2, 4), (4, 5)])]
 
 
 @pytest.mark.parametrize("scheme", ["always", "first", "never"])

@@ -111,6 +111,9 @@ class Plan:
         Whether what the stages leave is one pre-token each: the last cut is made for speed alone.
     blank_prefix
         See :func:`blank_prefix`.
+    is_sentencepiece
+        Whether the reference is sentencepiece, by whose rule all but the last token of a character's bytes have empty
+        spans.
     """
 
     added_tokens: tuple[AddedToken, ...]
@@ -122,6 +125,7 @@ class Plan:
     model: ModelTables
     whole: bool = False
     blank_prefix: str | None = None
+    is_sentencepiece: bool = False
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -322,6 +326,7 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     return {
         "added_tokens": spec.added_tokens,
         "blank_prefix": blank_prefix(spec),
+        "is_sentencepiece": isinstance(spec.model, SentencePieceModel),
         "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
         "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
     }

@@ -212,6 +212,45 @@ def piece_nodes(tables: UnigramTables) -> dict[int, tuple[str, float]]:
     return dict(sorted(found.items()))
 
 
+def piece_lengths(tables: UnigramTables) -> NDArray[np.integer[Any]]:
+    """Bytes of text of each piece that is looked for, by its id, 0 for others; a blank is one byte if a space may be it.
+
+    Returns
+    -------
+    uint16[n] or int32[n]
+        Read-only. Linear in the trie.
+
+    Examples
+    --------
+    >>> tables = build_unigram_tables(["<unk>", "a", "a\u00e9"], [0.0, -1.0, -1.5], [2, 1, 1])
+    >>> piece_lengths(tables).tolist()
+    [0, 1, 3]
+    """
+    units = tables.units.reshape(-1, 4)
+    root = int(tables.numbers[UNIGRAM_ROOT_BASE])
+    characters = _characters(tables)
+    bytes_of = np.zeros(max(characters, default=0) // 4 + 1, np.int32)
+    for code, character in characters.items():
+        bytes_of[code // 4] = len(character.encode("utf-8", "surrogatepass"))
+    codes: NDArray[np.uint32] = tables.code_of.reshape(-1, 128)[tables.page_of].ravel()
+    if codes[0x20] != 0 and codes[0x20] == codes[ord(_BLANK)]:
+        bytes_of[codes[0x20] // 4] = 1
+    nodes = np.flatnonzero((units[:, 0] >= 0) & (np.arange(0, 4 * len(units), 4) > units[:, 0]))
+    own = np.zeros(len(units), np.int32)
+    own[nodes] = bytes_of[nodes - units[nodes, 0] // 4]
+    # No two nodes that have children share a base.
+    owner = np.zeros(int(units[:, 1].max(initial=0)) // 4 + 1, np.int64)
+    owner[units[nodes, 1] // 4] = nodes
+    named = nodes[units[nodes, 2] >= 0]
+    lengths = np.zeros(max(len(tables.scores), 1), np.int32)
+    at, token = named, units[named, 2]
+    while len(at):
+        lengths[token] += own[at]
+        is_inner = units[at, 0] != root
+        at, token = owner[units[at[is_inner], 0] // 4], token[is_inner]
+    return read_only(lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths)
+
+
 def _characters(tables: UnigramTables) -> dict[int, str]:
     """The character of each code; U+2581 where a space has the same."""
     codes: NDArray[np.uint32] = tables.code_of.reshape(-1, 128)[tables.page_of].ravel()

@@ -154,13 +154,15 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
 
 
 @inlined
-def knows_lengths(merges: Any) -> bool:
+def knows_lengths(merges: Any, scratch: Any) -> bool:
     """Whether the bytes of a word's ids follow from the ids: not so for unknown and byte-fallback tokens."""
     return False
 
 
 @inlined
-def write_lengths(merges: Any, misses: int, chunk: Any, scratch: Any, out: Any, out_length: Any, written: int) -> int:
+def write_lengths(
+    merges: Any, misses: int, chunk: Any, scratch: Any, out: Any, out_length: Any, written: int, end: int
+) -> int:
     """Nothing; see ``knows_lengths``."""
     return written
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jittok._jit import helper, kernel
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import copy_block, equal_bits, range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, sequence_length
 from jittok.tables import (
@@ -49,6 +50,8 @@ MOST_RULES = 32
 MOST_SYMBOLS = 64
 #: Bytes that must be left in the output for one more codepoint, blank or block that is copied.
 ROOM = 160
+#: In place of the difference between a codepoint and where it comes from: there was none yet.
+NO_SHIFT = np.int64(1 << 40)
 
 
 @helper
@@ -104,6 +107,31 @@ def put_blank(result: Any, at: Any, size: Any) -> None:
         result[at + 2] = 0x81
 
 
+class NormalizedText(NamedTuple):
+    """Segments of normalized text as UTF-8, and where codepoints come from, as *runs* in which it is one after another.
+
+    A codepoint comes from the rule (or the codepoint) that begins at a codepoint of the segment as given, and reaches to
+    where the next one comes from. Run `j` says that codepoint ``run_at[j]`` of its segment comes from ``run_source[j]``;
+    the codepoints after it, up to the next run, from those after that. The end of a segment is a codepoint in this.
+    """
+
+    data: NDArray[np.uint8]  # may have room after the last segment
+    starts: NDArray[np.int64]  # [n_segments]
+    ends: NDArray[np.int64]
+    indptr: NDArray[np.int64]  # [n_segments + 1] codepoints
+    run_indptr: NDArray[np.int64]  # [n_segments + 1] runs of each segment, at least one if it has a codepoint
+    run_at: NDArray[np.int32]  # as many as there are bytes, and one more for each segment; [0] when not wanted
+    run_source: NDArray[np.int32]
+
+
+@inlined
+def note_source(out: Any, n_runs: int, at: int, source: int) -> int:
+    """Begin a run; returns how many there are then."""
+    out.run_at[np.uint64(n_runs)] = at
+    out.run_source[np.uint64(n_runs)] = source
+    return n_runs + 1
+
+
 @kernel
 def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> int:
     """Normalize segments as SentencePiece does.
@@ -115,10 +143,7 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
         Need not be valid UTF-8: a byte that begins no well-formed sequence becomes U+FFFD, without rules, and counts
         as a codepoint where alignment is concerned. Blocks of 64 bytes are read where they lie inside.
     starts, ends : int64[n_segments]
-    out : CleanText
-        ``state`` is not used. ``source_start[i]`` is the codepoint at which the rule (or the codepoint) begins that
-        codepoint `i` of the output comes from, and ``source_end[i]`` is that of the next one: where SentencePiece has
-        pieces begin and end.
+    out : NormalizedText
 
     Returns
     -------
@@ -137,7 +162,8 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
     blank_size = numbers[CHARSMAP_BLANK]
     compact = numbers[CHARSMAP_COMPACT] != 0
     has_symbols = numbers[CHARSMAP_HAS_SYMBOLS] != 0
-    aligned = out.source_start.shape[0] > 0
+    aligned = out.run_at.shape[0] > 0
+    n_runs = np.int64(0)
     n_stops = stops.shape[0]
     newline_is_blank = numbers[CHARSMAP_NEWLINE] != 0
     blank_is_longer = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20] & CHARSMAP_LONGER != 0)
@@ -147,12 +173,14 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
     written = np.int64(0)
     count = np.int64(0)
     out.indptr[0] = 0
+    out.run_indptr[0] = 0
     for segment in range(starts.shape[0]):
         position = np.int64(starts[segment])
         end = np.int64(ends[segment])
         begin = written
         first = count
         source = np.int64(0)
+        shift = NO_SHIFT  # source - count, as last noted
         out.starts[segment] = written
         is_front = position < end  # nothing came yet; blanks are left out even before the prefix
         after_blank = removes
@@ -166,7 +194,8 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
             if prefix:
                 put_blank(result, written, blank_size)
                 if aligned:
-                    out.source_start[count] = 0
+                    n_runs = note_source(out, n_runs, np.int64(0), np.int64(0))
+                    shift = -count
                 written += blank_size
                 count += 1
         while position < end:
@@ -225,9 +254,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         blanks &= blanks - np.uint64(1)
                     copy_block(result, written, data, position + done)
                     written += length - done
-                if aligned:
-                    for k in range(length):
-                        out.source_start[count + k] = source + k
+                if aligned and length > 0 and source - count != shift:
+                    n_runs = note_source(out, n_runs, count - first, source)
+                    shift = source - count
                 if length > 0:
                     last = data[np.uint64(position + length - 1)]
                     after_blank = removes and (last == 0x20 or (newline_is_blank and last == 0x0A))
@@ -256,8 +285,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 result[np.uint64(written + 1)] = byte1
                 result[np.uint64(written + 2)] = byte2
                 result[np.uint64(written + 3)] = byte3
-                if aligned:
-                    out.source_start[count] = source
+                if aligned and source - count != shift:
+                    n_runs = note_source(out, n_runs, count - first, source)
+                    shift = source - count
                 written += width
                 position += width
                 count += 1
@@ -300,8 +330,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         result[np.uint64(written + 1)] = byte1
                         result[np.uint64(written + 2)] = byte2
                         result[np.uint64(written + 3)] = byte3
-                        if aligned:
-                            out.source_start[count] = source
+                        if aligned and source - count != shift:
+                            n_runs = note_source(out, n_runs, count - first, source)
+                            shift = source - count
                         written += width
                         position += width
                         count += 1
@@ -328,8 +359,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                     return -(2 * capacity + ROOM)
                 if prefix:
                     put_blank(result, written, blank_size)
-                    if aligned:
-                        out.source_start[count] = source
+                    if aligned and source - count != shift:
+                        n_runs = note_source(out, n_runs, count - first, source)
+                        shift = source - count
                     written += blank_size
                     count += 1
             if written + 3 * size + ROOM > capacity:
@@ -338,8 +370,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 result[written] = 0xEF
                 result[written + 1] = 0xBF
                 result[written + 2] = 0xBD
-                if aligned:
-                    out.source_start[count] = source
+                if aligned and source - count != shift:
+                    n_runs = note_source(out, n_runs, count - first, source)
+                    shift = source - count
                 written += 3
                 count += 1
                 after_blank = False
@@ -357,8 +390,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         if second == 0x96 and third == 0x81:
                             is_blank = True
                             k += 2
-                    if aligned and byte & 0xC0 != 0x80:
-                        out.source_start[count] = source
+                    if aligned and byte & 0xC0 != 0x80 and source - count != shift:
+                        n_runs = note_source(out, n_runs, count - first, source)
+                        shift = source - count
                     count += byte & 0xC0 != 0x80
                     if is_blank:
                         put_blank(result, written, blank_size)
@@ -389,22 +423,61 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 written -= blank_size
                 count -= 1
                 if aligned:
-                    final = np.int64(out.source_start[count])
+                    while n_runs - 1 > out.run_indptr[segment] and np.int64(out.run_at[n_runs - 1]) > count - first:
+                        n_runs -= 1
+                    shift = np.int64(out.run_source[n_runs - 1]) - np.int64(out.run_at[n_runs - 1]) - first
+                    final = count + shift
         if suffix and not is_front and starts[segment] < end:
             if written + ROOM > capacity:
                 return -(2 * capacity + ROOM)
             put_blank(result, written, blank_size)
-            if aligned:
-                out.source_start[count] = final
+            if aligned and final - count != shift:
+                n_runs = note_source(out, n_runs, count - first, final)
+                shift = final - count
             written += blank_size
             count += 1
-        if aligned and count > first:
-            for k in range(first, count - 1):
-                out.source_end[k] = out.source_start[k + 1]
-            out.source_end[count - 1] = final
+        if aligned and count > first and final - count != shift:
+            n_runs = note_source(out, n_runs, count - first, final)
+        out.run_indptr[segment + 1] = n_runs
         out.ends[segment] = written
         out.indptr[segment + 1] = count
     return written
+
+
+@kernel
+def write_sources(text: Any, source_start: Any, source_end: Any) -> int:
+    """Where each codepoint of normalized text comes from.
+
+    Parameters
+    ----------
+    text : NormalizedText
+    source_start, source_end : int32[n_codepoints]
+        Output: the codepoint at which the rule (or the codepoint) begins that it comes from, and that of the next one:
+        where SentencePiece has pieces begin and end.
+
+    Returns
+    -------
+    int
+        Number of codepoints. Linear.
+    """
+    for segment in range(text.starts.shape[0]):
+        first = np.int64(text.indptr[segment])
+        last = np.int64(text.indptr[segment + 1])
+        shift = np.int64(0)
+        at = first
+        for run in range(text.run_indptr[segment], text.run_indptr[segment + 1]):
+            begin = first + np.int64(text.run_at[run])
+            for k in range(at, begin):
+                source_start[k] = k + shift
+            at = begin
+            shift = np.int64(text.run_source[run]) - begin
+        for k in range(at, last):
+            source_start[k] = k + shift
+        for k in range(first, last - 1):
+            source_end[k] = source_start[k + 1]
+        if last > first:
+            source_end[last - 1] = last + shift
+    return text.indptr[text.starts.shape[0]]
 
 
 @helper

@@ -468,6 +468,15 @@ def substitute(tables: Any, text: Any, out: Any, scratch: Any) -> int:
     return written
 
 
+@helper
+def after_white_space(codepoints: Any, first: Any, last: Any) -> int:
+    """The first codepoint from `first` on, up to `last`, before which all is white space."""
+    at = np.int64(first)
+    while at < last and is_space(np.int64(codepoints[at])):
+        at += 1
+    return at
+
+
 @kernel
 def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: Any) -> int:
     """Replace every occurrence of a string, leftmost first, without overlap.
@@ -489,7 +498,8 @@ def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: An
     Notes
     -----
     Linear: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. The replacement comes from all that
-    it replaces (in tokenizers only from the last codepoint of it, so that a span leaves text out).
+    it replaces (in tokenizers only from the last codepoint of it, so that a span leaves text out), but for white space
+    in front: of a run of blanks that becomes one, the last is that one, as in the reference.
     """
     aligned = text.source_start.shape[0] > 0
     capacity = out.codepoints.shape[0]
@@ -541,10 +551,11 @@ def replace_literal(pattern: Any, failure: Any, content: Any, text: Any, out: An
             if matched == length:
                 matched = 0
                 written -= length
+                begin = after_white_space(text.codepoints, i - length + 1, i)
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        out.source_start[written] = text.source_start[i - length + 1]
+                        out.source_start[written] = text.source_start[begin]
                         out.source_end[written] = text.source_end[i]
                     written += 1
         out.indptr[segment + 1] = written
@@ -604,10 +615,12 @@ def replace_matches(automaton: Any, content: Any, text: Any, out: Any) -> int:
                     break
                 i += 1
             if best >= 0 and (best > position or best != match_end):
+                begin = np.int64(best) - 1
+                if best > position:
+                    begin = after_white_space(text.codepoints, position, best - 1)
                 for k in range(size):
                     out.codepoints[written] = content[k]
                     if aligned:
-                        begin = position if best > position else best - 1
                         out.source_start[written] = text.source_start[begin] if best > first else 0
                         out.source_end[written] = text.source_end[best - 1] if best > first else 0
                     written += 1

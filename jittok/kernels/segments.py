@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok._jit import helper, kernel
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels import bpe, pieces, unigram, wordpiece
 from jittok.kernels.split import (
     ASCII,
@@ -29,14 +29,81 @@ from jittok.kernels.word_cache import (
     is_full,
     list_new_words,
     make_keys,
+    missed_count,
     write_ids,
     write_word_numbers,
 )
+from jittok.tables import MERGE_UNKNOWN, UNIGRAM_UNKNOWN
 
 #: What segment encoders return.
 DONE = 0
 MORE_SCRATCH = 1
 MORE_CACHE = 2
+
+
+@inlined
+def has_token_lengths(model: Any, scratch: Any) -> bool:
+    """Whether the bytes of all tokens but the unknown one are known."""
+    return scratch.token_lengths.size > 0
+
+
+def lengths_writer(encode_word: Callable[..., Any], unknown_at: int) -> Callable[..., int]:
+    """Make the `write_lengths` of a model whose tokens have lengths of their own, but for the unknown one.
+
+    Parameters
+    ----------
+    encode_word
+        As in :func:`segment_encoder`.
+    unknown_at
+        Position of the unknown token's id in the tables' numbers.
+    """
+
+    @helper
+    def write_lengths(
+        model: Any, misses: int, chunk: Any, scratch: Any, out: Any, out_length: Any, written: int, end: int
+    ) -> int:
+        """Write the bytes that each id of a chunk stands for. Of a word with unknown tokens, these have what is left."""
+        lengths = scratch.token_lengths
+        unknown = np.int64(model.numbers[unknown_at])
+        n_unknown = np.int64(0)
+        for i in range(written, end):
+            token = np.int64(out[np.uint64(i)])
+            out_length[np.uint64(i)] = lengths[np.uint64(token)]
+            n_unknown += token == unknown
+        if n_unknown == 0:
+            return end
+        q = np.int64(0)
+        k = np.int64(0)
+        for piece in range(chunk.state[PIECES]):
+            edge = np.int64(chunk.piece_end_word[piece])
+            while k < edge:
+                count = np.int64(scratch.id_at[np.uint64(k + 1)]) - np.int64(scratch.id_at[np.uint64(k)])
+                if q < misses and scratch.missed[np.uint64(q)] == k:
+                    q += 1
+                    count = np.int64(missed_count(k, scratch))
+                first = np.int64(chunk.word[np.uint64(k)])
+                rest = np.int64(chunk.word[np.uint64(k + 1)]) - first
+                n_unknown = np.int64(0)
+                place = np.int64(written)
+                for i in range(written, written + count):
+                    rest -= np.int64(out_length[np.uint64(i)])
+                    if out[np.uint64(i)] == unknown:
+                        n_unknown += 1
+                        place = np.int64(i)
+                if n_unknown == 1:
+                    out_length[np.uint64(place)] = rest
+                elif n_unknown > 1:
+                    encode_word(model, chunk.text, first, np.int64(chunk.word[np.uint64(k + 1)]), scratch)
+                    for i in range(count):
+                        out_length[np.uint64(written + i)] = scratch.lengths[np.uint64(i)]
+                written += count
+                k += 1
+            if q < misses and scratch.missed[np.uint64(q)] == edge:
+                q += 1
+            k = edge + 1
+        return end
+
+    return write_lengths
 
 
 def segment_encoder(
@@ -66,10 +133,10 @@ def segment_encoder(
         ``(model, chunk, scratch)``: may cut long pre-tokens where their ids do not depend on it; returns the number
         of words.
     knows_lengths
-        ``(model)``: whether there is `write_lengths`; else words are encoded one by one where lengths are wanted.
+        ``(model, scratch)``: whether there is `write_lengths`; else words are encoded one by one where lengths are wanted.
     write_lengths
-        ``(model, misses, chunk, scratch, out, out_length, written)``: writes the bytes that each id of a chunk stands
-        for.
+        ``(model, misses, chunk, scratch, out, out_length, written, end)``: writes the bytes that each id of a chunk
+        stands for, which are ``out[written:end]``.
     counts_empty
         1: a pre-token without ids is a word like others; 0: it is none, and its bytes count to the next id.
     cuts_ascii
@@ -179,10 +246,10 @@ def segment_encoder(
                     if first_segment + 1 < last:
                         state[POSITION] = starts[first_segment + 1]
                 continue
-            if out_length.size > 0 and not knows_lengths(model):
+            if out_length.size > 0 and not knows_lengths(model, scratch):
                 written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
                 continue
-            if (cuts_ascii or state[ASCII] == 0) and out_word.size == 0 and out_length.size == 0:
+            if (cuts_ascii or state[ASCII] == 0) and out_word.size == 0:
                 words = cut_words(model, chunk, scratch)
             # Keys are compared one batch after they were made, when their slots have come.
             misses = np.int64(0)
@@ -204,7 +271,7 @@ def segment_encoder(
             before = written
             written = write_ids(misses, chunk, cache, scratch, out, out_end, before)
             if out_length.size > 0:
-                write_lengths(model, misses, chunk, scratch, out, out_length, before)
+                write_lengths(model, misses, chunk, scratch, out, out_length, before, written)
         state[WRITTEN] = written
         return DONE
 
@@ -267,8 +334,8 @@ encode_unigram_words = segment_encoder(
     unigram.unigram_word,
     unigram.encode_new_words,
     wordpiece.leave_words,
-    bpe.knows_lengths,
-    bpe.write_lengths,
+    has_token_lengths,
+    lengths_writer(unigram.unigram_word, UNIGRAM_UNKNOWN),
     counts_empty=1,
 )
 encode_piece_segments = segment_encoder(
@@ -276,8 +343,8 @@ encode_piece_segments = segment_encoder(
     pieces.piece_word,
     pieces.piece_new_words,
     pieces.cut_pieces,
-    bpe.knows_lengths,
-    bpe.write_lengths,
+    has_token_lengths,
+    lengths_writer(pieces.piece_word, MERGE_UNKNOWN),
     counts_empty=1,
     cuts_ascii=True,
 )

@@ -13,6 +13,12 @@ from jittok.tables import CHARACTER_KIND, CHARACTER_SPACE
 
 #: Bytes that are looked at together: whether all of them are ASCII.
 BLOCK = 512
+#: Options of ``find_spans``: lengths are given for each id, not for each token.
+LENGTHS_BY_ID = 1
+#: A token that ends inside a character is empty, and stands where that begins, as sentencepiece has it.
+EMPTY_BYTES = 2
+#: After every codepoint.
+NO_RUN = np.int64(1 << 40)
 #: The lowest bit of each of eight bytes.
 LOW_BITS = np.uint64(0x0101010101010101)
 
@@ -33,13 +39,13 @@ def find_spans(
     part_end: Any,
     ids: Any,
     lengths: Any,
-    by_token: int,
+    options: int,
     blanks: Any,
     spans: Any,
 ) -> int:
     """Codepoint positions of tokens, from the bytes each stands for.
 
-    A token that begins or ends inside a character takes in the whole character.
+    A token that begins or ends inside a character takes in the whole character; but see EMPTY_BYTES.
 
     Parameters
     ----------
@@ -54,7 +60,9 @@ def find_spans(
     ids : int32[n]
         Token ids.
     lengths : uint16 or int32
-        Bytes of a token: by id if `by_token`, else by its place in `ids`.
+        Bytes of a token, by its place in `ids`; or by id, see `options`.
+    options : int
+        LENGTHS_BY_ID, EMPTY_BYTES, or both added up.
     blanks : Blanks
         Characters at the beginning of a token's bytes that it does not stand for.
     spans : int64[n, 2]
@@ -65,6 +73,8 @@ def find_spans(
     int
         Number of tokens. Linear in bytes and tokens.
     """
+    by_token = options & LENGTHS_BY_ID
+    bytes_are_empty = options & EMPTY_BYTES
     may_skip = blanks.code_of.size > 0
     token = np.int64(0)
     origin = np.int64(-1)
@@ -135,6 +145,86 @@ def find_spans(
             at = stop
             spans[at_token, np.uint64(0)] = first
             spans[at_token, np.uint64(1)] = position
+            if bytes_are_empty and stop < data.size and data[np.uint64(stop)] & 0xC0 == 0x80:
+                spans[at_token, np.uint64(1)] = first
+            token += 1
+    return token
+
+
+@kernel
+def follow_runs(spans: Any, part_end: Any, run_indptr: Any, run_at: Any, run_source: Any) -> int:
+    """Make spans in normalized texts those in the texts as given.
+
+    Parameters
+    ----------
+    spans : int64[n, 2]
+        In codepoints of each normalized text, never falling from one to the next; overwritten.
+    part_end : int64[p]
+        Number of tokens up to the end of each text.
+    run_indptr, run_at, run_source
+        See :class:`jittok.kernels.charsmap.NormalizedText`.
+
+    Returns
+    -------
+    int
+        Number of tokens. Linear in tokens and runs.
+    """
+    token = np.int64(0)
+    zero = np.uint64(0)
+    one = np.uint64(1)
+    for part in range(part_end.size):
+        last = np.int64(part_end[part])
+        if token == last:
+            continue
+        run = np.int64(run_indptr[part])
+        until = np.int64(run_indptr[part + 1])
+        shift = np.int64(0)
+        following = np.int64(0)  # where the next run begins, the first one at 0
+        while token < last:
+            at = np.uint64(token)
+            for side in (zero, one):
+                position = spans[at, side]
+                while position >= following:
+                    shift = np.int64(run_source[np.uint64(run)]) - following
+                    run += 1
+                    following = np.int64(run_at[np.uint64(run)]) if run < until else NO_RUN
+                spans[at, side] = position + shift
+            token += 1
+    return token
+
+
+@kernel
+def drop_prefixes(spans: Any, part_end: Any, prefixes: Any) -> int:
+    """Make spans in texts that some got one codepoint in front those in the texts as they were.
+
+    What stands for that codepoint alone gets the span of the first one after it, as tokenizers has it.
+
+    Parameters
+    ----------
+    spans : int64[n, 2]
+        In codepoints; overwritten.
+    part_end : int64[p]
+        Number of tokens up to the end of each text.
+    prefixes : int64[p]
+        1 for each text that got one in front, else 0.
+
+    Returns
+    -------
+    int
+        Number of tokens. Linear in tokens.
+    """
+    token = np.int64(0)
+    zero = np.uint64(0)
+    one = np.uint64(1)
+    for part in range(part_end.size):
+        shift = np.int64(prefixes[part])
+        last = np.int64(part_end[part])
+        if shift == 0:
+            token = last
+        while token < last:
+            at = np.uint64(token)
+            spans[at, zero] = max(spans[at, zero] - 1, np.int64(0))
+            spans[at, one] = max(spans[at, one] - 1, np.int64(1))
             token += 1
     return token
 
@@ -223,7 +313,7 @@ def find_source_spans(
     part_end: Any,
     ids: Any,
     lengths: Any,
-    by_token: int,
+    options: int,
     word_starts: Any,
     blanks: Any,
     sources: Any,
@@ -233,7 +323,7 @@ def find_source_spans(
 
     Parameters
     ----------
-    data, starts, part_end, ids, lengths, by_token, blanks
+    data, starts, part_end, ids, lengths, options, blanks
         As there.
     word_starts : int64[n]
         Byte where each token's pre-token begins; [0] where no pre-token is without tokens.
@@ -247,6 +337,8 @@ def find_source_spans(
     int
         Number of tokens. Linear.
     """
+    by_token = options & LENGTHS_BY_ID
+    bytes_are_empty = options & EMPTY_BYTES
     may_skip = blanks.code_of.size > 0
     number = sources.number
     token = np.int64(0)
@@ -266,6 +358,9 @@ def find_source_spans(
             at = stop
             last = max(number[np.uint64(at)] - 1, first)
             spans[at_token, np.uint64(0)] = sources.start[np.uint64(first)]
-            spans[at_token, np.uint64(1)] = sources.end[np.uint64(last)]
+            if bytes_are_empty and stop < data.size and data[np.uint64(stop)] & 0xC0 == 0x80:
+                spans[at_token, np.uint64(1)] = sources.start[np.uint64(first)]
+            else:
+                spans[at_token, np.uint64(1)] = sources.end[np.uint64(last)]
             token += 1
     return token

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import copy_ids, equal_bits, load64, load_float, load_pair, multiply, prefetch, trailing_zeros
 from jittok.kernels.split import SEGMENT
-from jittok.kernels.unigram import DONE, MORE_SCRATCH, UNKNOWN, segment, walk_trie_32, write_codes, write_path
+from jittok.kernels.unigram import DONE, MORE_SCRATCH, UNKNOWN, bytes_of, segment, walk_trie_32, write_codes, write_path
 from jittok.kernels.word_cache import NEEDED, WRITTEN
 from jittok.kernels.wordpiece import character
 from jittok.memory import zeros
@@ -35,6 +35,7 @@ from jittok.tables import (
     UNIGRAM_SPACE_FIRST,
     UNIGRAM_UNKNOWN,
     UnigramTables,
+    read_only,
 )
 
 #: Bytes of text that are looked at together.
@@ -76,6 +77,7 @@ class UnigramCache(NamedTuple):
 
     slots: NDArray[np.int32]  # [SLOT * 2**k + SLOT]
     scores: NDArray[np.float32]  # [n_ids] score of each piece
+    lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of text of each; [0] until lengths are wanted
     bounds: NDArray[np.float64]  # [2] see BOUND_*
     counters: NDArray[np.int64]  # [2]
     masks: NDArray[np.uint64]  # [32 * 4] by number of bytes: masks of the four words of a key
@@ -102,6 +104,7 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16) -> UnigramCach
     return UnigramCache(
         slots=zeros((SLOT << slot_bits) + SLOT, np.int32),
         scores=scores,
+        lengths=read_only(np.zeros(0, np.uint16)),
         bounds=np.array([piece * 1.001 + 0.01, (piece + 1) * (WORD_BYTES + 1)]),
         counters=np.zeros(2, np.int64),
         masks=np.array(masks, np.uint64).ravel(),
@@ -371,9 +374,11 @@ def first_piece(scratch: Any, n: int) -> int:
 
 @helper
 def encode_words(
-    tables: Any, data: Any, first: int, end: int, scratch: Any, cache: Any, out: Any, no_lengths: Any, written: int
+    tables: Any, data: Any, first: int, end: int, scratch: Any, cache: Any, out: Any, out_length: Any, written: int
 ) -> int:
-    """Write the ids of one segment, looking up its words; returns where they end."""
+    """Write the ids of one segment, and their lengths if wanted, looking up its words; returns where they end."""
+    lengths = cache.lengths
+    has_lengths = out_length.size > 0
     slots = cache.slots
     found = cache.starts
     starts = cache.cuts
@@ -451,11 +456,15 @@ def encode_words(
                     total = scratch.best32[n]
                     joins = before == unknown and first_piece(scratch, n) == UNKNOWN and not fallback
                     ids = written
-                    written = np.int64(write_path(tables, data, word, stop_word, n, scratch, out, no_lengths, written))
+                    written = np.int64(write_path(tables, data, word, stop_word, n, scratch, out, out_length, written))
                     if joins:
                         written -= 1
                         for i in range(ids, written):
                             out[i] = out[i + 1]
+                        if has_lengths:
+                            out_length[ids - 1] += out_length[ids]
+                            for i in range(ids, written):
+                                out_length[i] = out_length[i + 1]
                     before = np.int64(UNKNOWN)
                     if not fallback and scratch.back[n] >> 32 == UNKNOWN:
                         before = unknown
@@ -465,16 +474,27 @@ def encode_words(
                     continue
                 if count > COUNT:
                     # Unknown pieces that follow each other become one id, but all of them count.
+                    place = np.int64(starts[np.uint64(k)])
                     for i in range(count & COUNT):
                         token = np.int64(slots[slot + 8 + i])
                         total = np.float32(total + cache.scores[token])
-                        if token != unknown or before != unknown:
+                        is_new = token != unknown or before != unknown
+                        if is_new:
                             out[written] = token
                             written += 1
+                        if has_lengths:
+                            n_bytes = np.int64(lengths[token])
+                            if token == unknown:
+                                n_bytes = np.int64(bytes_of(data, place, 1))
+                            place += n_bytes
+                            out_length[written - 1] = n_bytes + (0 if is_new else np.int64(out_length[written - 1]))
                         before = token
                     summed = written
                     continue
             copy_ids(out, written, slots, slot + 8)
+            if has_lengths:
+                for i in range(count):
+                    out_length[np.uint64(written + i)] = lengths[np.uint64(out[np.uint64(written + i)])]
             written += count
             before = np.int64(UNKNOWN)
         at = stop
@@ -498,7 +518,7 @@ def encode_unigram_text(
     """Ids of segments up to `last` by sentencepiece's rule, from the one on that `state` says, with a cache of words.
 
     Takes and returns what :func:`jittok.kernels.unigram.encode_unigram_segments` does, which does the work where the model's
-    pieces may reach over words, or lengths are wanted; and these besides:
+    pieces may reach over words; and these besides:
 
     Parameters
     ----------
@@ -510,7 +530,8 @@ def encode_unigram_text(
     written = np.int64(state[WRITTEN])
     i = np.int64(state[SEGMENT])
     numbers = tables.numbers
-    has_words = numbers[UNIGRAM_SPACE_FIRST] == 1 and numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE and out_length.size == 0
+    has_words = numbers[UNIGRAM_SPACE_FIRST] == 1 and numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE
+    has_words = has_words and (out_length.size == 0 or cache.lengths.size > 0)
     while i < last:
         first = np.int64(starts[i])
         end = np.int64(ends[i])

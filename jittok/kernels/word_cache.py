@@ -18,7 +18,7 @@ from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import copy_ids, load64, load_pair, make_key, multiply, prefetch, store_pair, take_ids
 from jittok.kernels.split import CHUNK, COMPLETE, PIECES
 from jittok.memory import zeros
-from jittok.tables import EDGE_BYTE
+from jittok.tables import EDGE_BYTE, read_only
 
 #: Bytes of a pre-token that fit a key.
 KEY_BYTES = 15
@@ -92,6 +92,7 @@ class WordScratch(NamedTuple):
     codes: NDArray[np.int32]  # [capacity + 1] unigram models only, as the two others; see kernels.unigram
     best: NDArray[np.float64]  # [capacity + 1]
     back: NDArray[np.int64]  # [capacity + 1]
+    token_lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of each token, 0 for the unknown one; [0]: not known
 
 
 def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
@@ -131,6 +132,7 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         codes=np.zeros(places, np.int32),
         best=np.zeros(places, np.float64),
         back=np.zeros(places, np.int64),
+        token_lengths=read_only(np.zeros(0, np.uint16)),
     )
 
 

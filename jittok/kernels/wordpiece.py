@@ -305,14 +305,16 @@ def cut_new_words(tables: Any, n_new: int, chunk: Any, cache: Any, scratch: Any,
 
 
 @inlined
-def knows_lengths(tables: Any) -> bool:
+def knows_lengths(tables: Any, scratch: Any) -> bool:
     """Whether ``write_lengths`` is possible."""
     return tables.token_lengths.size > 0
 
 
 @helper
-def write_lengths(tables: Any, misses: int, chunk: Any, scratch: Any, out: Any, out_length: Any, written: int) -> int:
-    """Write the bytes that each id of a chunk stands for, whose ids are in `out` from `written` on.
+def write_lengths(
+    tables: Any, misses: int, chunk: Any, scratch: Any, out: Any, out_length: Any, written: int, end: int
+) -> int:
+    """Write the bytes that each id of a chunk stands for, whose ids are in `out` from `written` to `end`.
 
     All but the first token of a word have the length of their string; what is left of the word's bytes is the
     first one's: it has the white space before it, and an unknown token, which is always alone, has the whole word.
