@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from jittok.spec import AddedToken
     from jittok.streaming import DecodeStream
     from jittok.tokenizer import Tokenizer, load, load_bytes, load_default
+    from jittok.training.bpe import train_bpe
+    from jittok.training.unigram import train_unigram
+    from jittok.training.word_counts import WordCounts, count_words
+    from jittok.training.wordpiece import train_wordpiece
 
 __version__ = "0.1.0"
 
@@ -29,9 +33,14 @@ _HOME = {
     "DecodeStream": "jittok.streaming",
     "Encoding": "jittok.encodings",
     "Tokenizer": "jittok.tokenizer",
+    "WordCounts": "jittok.training.word_counts",
+    "count_words": "jittok.training.word_counts",
     "load": "jittok.tokenizer",
     "load_bytes": "jittok.tokenizer",
     "load_default": "jittok.tokenizer",
+    "train_bpe": "jittok.training.bpe",
+    "train_unigram": "jittok.training.unigram",
+    "train_wordpiece": "jittok.training.wordpiece",
 }
 
 __all__ = [
@@ -40,10 +49,15 @@ __all__ = [
     "DecodeStream",
     "Encoding",
     "Tokenizer",
+    "WordCounts",
+    "count_words",
     "errors",
     "load",
     "load_bytes",
     "load_default",
+    "train_bpe",
+    "train_unigram",
+    "train_wordpiece",
 ]
 
 

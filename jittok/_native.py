@@ -30,7 +30,7 @@ _DIGEST_BYTES = 32
 _PAGE = 4096
 _MOST_BYTES = 1 << 26
 #: C functions that compiled code may call.
-IMPORTS = ("memset", "memcpy", "memmove", "memcmp", "bcmp")
+IMPORTS = ("memset", "memcpy", "memmove", "memcmp", "bcmp", "exp", "log", "log1p")
 
 #: CPU features, as Linux names them, that each level of x86-64 has over the one before.
 _LEVELS = (
@@ -187,7 +187,11 @@ def load(code: Code) -> Any:
         return None
     ctypes.memmove(base, code.content, len(code.content))
     for offset, name in code.imports:
-        address = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
+        try:
+            function = getattr(libc, name)
+        except AttributeError:  # Python itself may be linked without the functions of mathematics
+            function = getattr(ctypes.CDLL("libm.so.6"), name)
+        address = ctypes.cast(function, ctypes.c_void_p).value
         ctypes.c_void_p.from_address(base + offset).value = address
     if protect(base, size, read_execute) != 0:
         return None

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import mask_code
-from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage
+from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
@@ -101,6 +101,16 @@ class Sources(NamedTuple):
     number: NDArray[np.int64]  # [len(data) + 1] number of the codepoint that each byte belongs to
     start: NDArray[np.int64]  # [codepoints]
     end: NDArray[np.int64]  # [codepoints]
+
+
+class Words(NamedTuple):
+    """What a model is given of documents."""
+
+    parts: Parts
+    indptr: NDArray[np.int64]  # of the documents as given
+    text: NDArray[np.int64]  # [n_words] which parts are words
+    start: NDArray[np.int64]  # [n_words] word i is parts.data[start[i] : end[i]]
+    end: NDArray[np.int64]
 
 
 class Source(NamedTuple):
@@ -276,6 +286,74 @@ class Joined:
         return self._outputs[-1]
 
 
+def segments_of(
+    split: WordSplit, data: NDArray[np.uint8], indptr: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """What the last cut is given of documents: text, and where each segment begins and ends there.
+
+    Parameters
+    ----------
+    split
+        The steps.
+    data : uint8[m]
+        Valid UTF-8.
+    indptr : int64[n + 1]
+        Document i is ``data[indptr[i]:indptr[i + 1]]``.
+
+    Returns
+    -------
+    data, start, end
+        Read-only.
+    """
+    start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
+    normalizer = split.normalizer
+    if normalizer is not None and normalizer.always:
+        done = normalizer.apply(data, start, end, alignment=False)
+        data, start, end = done.data, _frozen(done.starts), _frozen(done.ends)
+        normalizer = None
+    if normalizer is None and not split.stages:
+        return _prefixed(data, start, end) if split.prefixed else (_frozen(data), start, end)
+    aligned = _asks_for_start(split.stages)
+    if normalizer is None:  # what was rewritten already begins where documents do
+        indptr = np.append(start, end[-1:])
+    elif len(start):
+        data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
+    start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
+    parts = Parts(data, np.arange(len(start)), start, end, np.full(len(start), -1, np.int32), None)
+    if normalizer is not None:
+        parts = _rewrite(parts, normalizer, indptr, aligned)
+    for stage in split.stages:
+        if isinstance(stage, SplitStage):
+            parts = _cut(parts, stage)
+        else:
+            parts = _rewrite(parts, stage, indptr, aligned)
+    start, end = _frozen(parts.start), _frozen(parts.end)
+    return _prefixed(parts.data, start, end) if split.prefixed else (_frozen(parts.data), start, end)
+
+
+def _prefixed(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], unless_marked: bool = True
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Segments with a blank in front of each that is not empty, `unless_marked` by one or by U+2581."""
+    from jittok.kernels.pieces import insert_blanks
+
+    new = np.empty(int((end - start).sum()) + len(start) + PADDING, np.uint8)
+    new_start, new_end = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    n = insert_blanks(_frozen(data), start, end, int(unless_marked), new, new_start, new_end)
+    new[n:] = 0
+    return _frozen(new), _frozen(new_start), _frozen(new_end)
+
+
+def _asks_for_start(stages: Iterable[SplitStage | Rewriter]) -> bool:
+    """Whether a step asks if what it is given begins where the text began, which only alignment can tell."""
+    return any(
+        isinstance(step, Metaspace) and step.prepend_scheme == "first"
+        for stage in stages
+        if not isinstance(stage, SplitStage)
+        for step in stage.steps
+    )
+
+
 class Worker:
     """The scratch arrays and the word cache of one thread."""
 
@@ -357,12 +435,7 @@ class Engine:
         if isinstance(plan.model, PieceTables) and plan.model.numbers[PIECE_MARK]:
             self._blank_prefix = plan.blank_prefix
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
-        self._needs_sources = any(
-            isinstance(step, Metaspace) and step.prepend_scheme == "first"
-            for stage in plan.stages
-            if not isinstance(stage, SplitStage)
-            for step in stage.steps
-        )
+        self._needs_sources = _asks_for_start(plan.stages)
 
     def clear_cache(self) -> None:
         """Forget all pre-tokens that workers remember."""
@@ -448,7 +521,7 @@ class Engine:
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
-        n = max(min(_threads(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
+        n = max(min(thread_count(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
         self._text_size = max(self._text_size, source.size // n)
         return n
 
@@ -528,8 +601,6 @@ class Engine:
         """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
         from jittok.kernels.word_cache import EXTRA_ROOM
 
-        plan = self.plan
-        n_documents = len(indptr) - 1
         spans, words = output.spans is not None, output.words is not None
         if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
@@ -541,6 +612,12 @@ class Engine:
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
+        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
+            data, start, end = self._with_blanks(data, indptr)
+            n_bytes = int(end[-1] - start[0]) if len(end) else 0
+            output.reserve(n_bytes + EXTRA_ROOM)
+            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
+            return
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
             if cleaned is not None:
@@ -549,18 +626,26 @@ class Engine:
                 output.reserve(n_bytes + EXTRA_ROOM)
                 output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
                 return
-        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
-            data, start, end = self._with_blanks(data, indptr)
-            n_bytes = int(end[-1] - start[0]) if len(end) else 0
-            output.reserve(n_bytes + EXTRA_ROOM)
-            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
-            return
         if spans and self._encode_located(data, indptr, enabled, output, ends):
             return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
-        aligned = spans or self._needs_sources
+        parts = self._parts(data, indptr, first_document, enabled, spans or self._needs_sources)
+        result = self._merge(parts, indptr, first_document, spans, words)
+        np.add(result.indptr[1:], output.used, out=ends)
+        output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+    def _parts(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        first_document: int,
+        enabled: NDArray[np.bool_] | None,
+        aligned: bool,
+    ) -> Parts:
+        """Documents of which the first begins at 0, after all steps before the last cut."""
+        plan, n_documents = self.plan, len(indptr) - 1
         parts = Parts(
             data,
             np.arange(n_documents),
@@ -571,16 +656,70 @@ class Engine:
         )
         parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
         if plan.normalizer is not None:
-            parts = self._rewrite(parts, plan.normalizer, indptr, aligned)
+            parts = _rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
         for stage in plan.stages:
             if isinstance(stage, SplitStage):
                 parts = _cut(parts, stage)
             else:
-                parts = self._rewrite(parts, stage, indptr, aligned)
-        result = self._merge(parts, indptr, first_document, spans, words)
-        np.add(result.indptr[1:], output.used, out=ends)
-        output.add(result.ids, result.spans, result.word_ids, result.shown)
+                parts = _rewrite(parts, stage, indptr, aligned)
+        return parts
+
+    def words(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], *, special: SpecialPolicy = "parse"
+    ) -> Words:
+        """What the model is given of documents: their pre-tokens, and the added tokens between.
+
+        Parameters
+        ----------
+        data, indptr, special
+            As those of :meth:`encode`; `indptr` begins with 0.
+
+        Returns
+        -------
+        Words
+            Each for itself has an encoding; :meth:`with_ids` puts them together.
+        """
+        from jittok.kernels.split import ISOLATED
+
+        parts = self._parts(data, indptr, 0, self._enabled(special), True)
+        if not self.plan.whole:
+            parts = _cut(parts, SplitStage(self.plan.last_split, ISOLATED, False))
+        text = np.flatnonzero(parts.token < 0)
+        return Words(parts, indptr, text, _frozen(parts.start[text]), _frozen(parts.end[text]))
+
+    def with_ids(
+        self, words: Words, ids: NDArray[np.int32], lengths: NDArray[np.int32], ends: NDArray[np.int64]
+    ) -> EncodedTexts:
+        """What :meth:`encode` would give if the model had these ids for the words, with spans and word ids.
+
+        Parameters
+        ----------
+        words
+            From :meth:`words`.
+        ids, lengths
+            Of all words one after another: ids, and the bytes of text that each stands for.
+        ends : int64[n_words]
+            Where the ids of each word end.
+
+        Raises
+        ------
+        FormatError
+            An id stands for an unknown token that the vocabulary lacks.
+        """
+        counts = np.diff(ends, prepend=0)
+        if self._missing_unknown >= 0:
+            self._refuse_unknown(words.parts, words.text, ids, ends, 0)
+        id_starts = np.repeat(words.start, counts) if self._drops else None
+        span_array = self._text_spans(
+            words.parts, words.indptr, words.text, words.start, words.end, _frozen(ids), ends, _frozen(lengths), id_starts
+        )
+        shown: dict[int, str] = {}
+        if self._shown_as_text >= 0 and words.parts.codepoints is not None:
+            shown = self._shown_texts(words.parts, words.start, ids, ends, lengths)
+        word = np.zeros(len(ids), np.int32)
+        n_words = np.ones(len(words.text), np.int64)
+        return self._joined(words.parts, words.indptr, words.text, ids, counts, span_array, word, n_words, shown)
 
     def _encode_located(
         self,
@@ -645,14 +784,7 @@ class Engine:
         starts, ends = _frozen(indptr[:-1]), _frozen(indptr[1:])
         if self._blank_prefix == "never" or not len(starts):
             return data, starts, ends
-        from jittok.kernels.pieces import insert_blanks
-
-        new = np.empty(int(indptr[-1] - indptr[0]) + len(starts) + PADDING, np.uint8)
-        new_starts, new_ends = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
-        unless = int(self._blank_prefix == "unless marked")
-        n = insert_blanks(_frozen(data), starts, ends, unless, new, new_starts, new_ends)
-        new[n:] = 0
-        return new, _frozen(new_starts), _frozen(new_ends)
+        return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
@@ -740,73 +872,6 @@ class Engine:
                     f"text {document} holds the special token {content!r}; pass special='parse' to make it one "
                     "token, special='text' to treat it as ordinary text, or a set of the special tokens to allow"
                 )
-
-    def _rewrite(self, parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans: bool) -> Parts:
-        """Rewrite the text parts that a rewriter may change; the others stay where they are."""
-        text = np.flatnonzero(parts.token < 0)
-        changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
-        if not changed.size:
-            return parts
-        if parts.codepoints is None:
-            at_start = parts.start[changed] == indptr[parts.document[changed]]
-        else:
-            at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
-        # Where alignment leads through an earlier rewriting, "as it was" is not enough.
-        done = rewriter.apply(
-            parts.data,
-            parts.start[changed],
-            parts.end[changed],
-            alignment=spans,
-            at_start=at_start,
-            may_stay=parts.codepoints is None,
-        )
-        if done.stays:
-            return parts._replace(data=_overwritten(parts, parts.start[changed], done))
-        # Of what stays as it is, bytes [base, used) are kept, before those that are new.
-        others = parts.start < parts.end
-        others[changed] = False
-        base, used = 0, 0
-        if others.any():
-            base, used = int(parts.start.min()), int(parts.end.max())
-        new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
-        start, end = parts.start - base, parts.end - base
-        if not used:
-            start[:] = end[:] = 0
-        start[changed] = done.starts + (used - base)
-        end[changed] = done.ends + (used - base)
-        sources = None
-        if spans:
-            from jittok.kernels.spans import follow_sources, own_positions
-
-            # Zero bytes after the text count as codepoints too.
-            n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
-            old, kept = None, slice(0, 0)
-            if used or parts.codepoints is not None or not at_start.all():
-                old = parts.codepoints or _own_sources(parts.data, indptr)
-                kept = slice(int(old.number[base]), int(old.number[used]))
-            n_kept = kept.stop - kept.start
-            nothing = np.empty(0, np.int64)
-            sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
-            own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
-            if old is None:
-                # Whole documents: positions in a segment are positions in its document.
-                sources.start[: len(done.source_start)] = done.source_start
-                sources.end[: len(done.source_end)] = done.source_end
-            else:
-                sources.start[:n_kept] = old.start[kept]
-                sources.end[:n_kept] = old.end[kept]
-                # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
-                follow_sources(
-                    _frozen(done.codepoint_indptr),
-                    _frozen(old.number[parts.start[changed]]),
-                    _frozen(done.source_start),
-                    _frozen(done.source_end),
-                    _frozen(old.start),
-                    _frozen(old.end),
-                    sources.start[n_kept:],
-                    sources.end[n_kept:],
-                )
-        return parts._replace(data=new, start=start, end=end, codepoints=sources)
 
     def _acquire(self, n_bytes: int) -> Worker:
         try:
@@ -908,6 +973,26 @@ class Engine:
             span_array = self._text_spans(parts, indptr, text, start, end, ids, part_end, length, id_starts)
             if self._shown_as_text >= 0 and parts.codepoints is not None:
                 shown = self._shown_texts(parts, start, ids, part_end, length)
+        return self._joined(parts, indptr, text, ids, counts, span_array, word if words else None, n_words, shown)
+
+    def _joined(
+        self,
+        parts: Parts,
+        indptr: NDArray[np.int64],
+        text: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        counts: NDArray[np.int64],
+        span_array: NDArray[np.int64] | None,
+        word: NDArray[np.int32] | None,
+        n_words: NDArray[np.int64],
+        shown: dict[int, str],
+    ) -> EncodedTexts:
+        """Documents from the ids of their text parts, and the added tokens between.
+
+        `counts` and `n_words` are the ids and pre-tokens of each part of `text`; spans, words and
+        what is shown are those of `ids`.
+        """
+        has_tokens = len(text) < len(parts.token)
         if not has_tokens:
             all_ids, all_counts = ids, counts
         else:
@@ -927,14 +1012,14 @@ class Engine:
                 both[is_text] = span_array
                 both[~is_text] = _part_spans(parts, indptr, tokens)
                 span_array = both
-            if words:
+            if word is not None:
                 numbers = np.zeros(len(all_ids), np.int32)
                 numbers[is_text] = word
                 word = numbers
         part_ends = np.cumsum(all_counts)
         ends_of_documents = np.searchsorted(parts.document, np.arange(len(indptr)), side="left")
         out_indptr = np.concatenate([[0], part_ends])[ends_of_documents]
-        if words:
+        if word is not None:
             all_words = np.ones(len(parts.token), np.int64)
             all_words[text] = n_words
             word = _document_words(word, parts, all_counts, all_words)
@@ -942,7 +1027,7 @@ class Engine:
             _frozen(all_ids),
             _frozen(out_indptr),
             None if span_array is None else _frozen(span_array),
-            None if not words else _frozen(word),
+            None if word is None else _frozen(word),
             shown,
         )
 
@@ -1212,8 +1297,9 @@ class Engine:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
         from jittok.kernels.spans import EMPTY_BYTES, LENGTHS_BY_ID, find_source_spans, find_spans
 
-        options = (LENGTHS_BY_ID if self._is_ranked else 0) + (EMPTY_BYTES if self.plan.is_sentencepiece else 0)
-        lengths = self._token_lengths if self._is_ranked else length
+        by_token = self._is_ranked and not len(length)
+        options = (LENGTHS_BY_ID if by_token else 0) + (EMPTY_BYTES if self.plan.is_sentencepiece else 0)
+        lengths = self._token_lengths if by_token else length
         spans = np.empty((len(ids), 2), np.int64)
         if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])
@@ -1232,6 +1318,74 @@ class Engine:
         return spans
 
 
+def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans: bool) -> Parts:
+    """Rewrite the text parts that a rewriter may change; the others stay where they are."""
+    text = np.flatnonzero(parts.token < 0)
+    changed = text[rewriter.changes(parts.data, parts.start[text], parts.end[text])]
+    if not changed.size:
+        return parts
+    if parts.codepoints is None:
+        at_start = parts.start[changed] == indptr[parts.document[changed]]
+    else:
+        at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
+    # Where alignment leads through an earlier rewriting, "as it was" is not enough.
+    done = rewriter.apply(
+        parts.data,
+        parts.start[changed],
+        parts.end[changed],
+        alignment=spans,
+        at_start=at_start,
+        may_stay=parts.codepoints is None,
+    )
+    if done.stays:
+        return parts._replace(data=_overwritten(parts, parts.start[changed], done))
+    # Of what stays as it is, bytes [base, used) are kept, before those that are new.
+    others = parts.start < parts.end
+    others[changed] = False
+    base, used = 0, 0
+    if others.any():
+        base, used = int(parts.start.min()), int(parts.end.max())
+    new = np.concatenate([parts.data[base:used], done.data]) if used else done.data
+    start, end = parts.start - base, parts.end - base
+    if not used:
+        start[:] = end[:] = 0
+    start[changed] = done.starts + (used - base)
+    end[changed] = done.ends + (used - base)
+    sources = None
+    if spans:
+        from jittok.kernels.spans import follow_sources, own_positions
+
+        # Zero bytes after the text count as codepoints too.
+        n = len(done.source_start) + len(done.data) - int((done.ends - done.starts).sum())
+        old, kept = None, slice(0, 0)
+        if used or parts.codepoints is not None or not at_start.all():
+            old = parts.codepoints or _own_sources(parts.data, indptr)
+            kept = slice(int(old.number[base]), int(old.number[used]))
+        n_kept = kept.stop - kept.start
+        nothing = np.empty(0, np.int64)
+        sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
+        own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
+        if old is None:
+            # Whole documents: positions in a segment are positions in its document.
+            sources.start[: len(done.source_start)] = done.source_start
+            sources.end[: len(done.source_end)] = done.source_end
+        else:
+            sources.start[:n_kept] = old.start[kept]
+            sources.end[:n_kept] = old.end[kept]
+            # Alignment counts codepoints of the segment as it was given; from there, the way leads through `old`.
+            follow_sources(
+                _frozen(done.codepoint_indptr),
+                _frozen(old.number[parts.start[changed]]),
+                _frozen(done.source_start),
+                _frozen(done.source_end),
+                _frozen(old.start),
+                _frozen(old.end),
+                sources.start[n_kept:],
+                sources.end[n_kept:],
+            )
+    return parts._replace(data=new, start=start, end=end, codepoints=sources)
+
+
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     """The array C-contiguous and read-only, as every kernel gets its inputs: flags are part of Numba's types."""
     array = np.ascontiguousarray(array)
@@ -1241,7 +1395,8 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _threads(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
+    """How many threads to use where a caller says `threads`: None is one for each processor, in a worker process one."""
     if threads is None:
         import multiprocessing
 

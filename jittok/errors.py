@@ -63,3 +63,11 @@ class JittokWarning(UserWarning):
 
 class CacheWarning(JittokWarning):
     """Compiled kernels cannot be kept between processes."""
+
+
+class TrainingWarning(JittokWarning):
+    """Training made something else than was asked for: another vocabulary size, or texts were skipped or altered."""
+
+
+class TextWarning(TrainingWarning):
+    """Texts of a corpus were left out, or characters in them replaced."""

@@ -1,4 +1,4 @@
-"""Build ``jittok/unicode/sentencepiece_rules.npz``: the charsmap of SentencePiece's "nfkc", and simple case folding.
+"""Build ``jittok/unicode/sentencepiece_rules.npz``: charsmaps of SentencePiece, and simple case folding.
 
 The rules are made as SentencePiece documents it: each codepoint that NFKC changes, and each sequence of codepoints
 that decomposes as some single codepoint does and that NFKC changes; sequences that shorter rules get right are left
@@ -20,7 +20,7 @@ import build_unicode_normalization as common
 import numpy as np
 import unicodedata2
 
-from jittok.build.charsmap import compile_charsmap, without_redundant
+from jittok.build.charsmap import compile_charsmap, named_rules, without_redundant
 
 OUTPUT = Path(__file__).resolve().parent.parent / "jittok" / "unicode" / "sentencepiece_rules.npz"
 VERSION = "17.0.0"
@@ -70,6 +70,9 @@ def main() -> None:
     arrays = {"charsmap": np.frombuffer(compile_charsmap(nfkc_rules()), np.uint8)}
     arrays["fold_from"] = np.array(sorted(folded), np.int32)
     arrays["fold_to"] = np.array([folded[source] for source in sorted(folded)], np.int32)
+    np.savez_compressed(OUTPUT, **arrays)
+    # The rules that trainers use if nothing else is asked for, which follow from these.
+    arrays["nmt_charsmap"] = np.frombuffer(compile_charsmap(named_rules("nmt_nfkc")), np.uint8)
     np.savez_compressed(OUTPUT, **arrays)
 
 

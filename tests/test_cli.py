@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import jittok
+from jittok.blocks import Separator, read_blocks
 from jittok.cli import arguments, main
-from jittok.cli.arguments import SEPARATORS, Separator
-from jittok.cli.reading import read_blocks
+from jittok.cli.arguments import SEPARATORS
 from jittok.errors import TextError
 
 
@@ -115,7 +115,7 @@ def test_blank_lines_of_windows_files(tmp_path, block_size):
 
 
 def test_encode_npy(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 8)
+    monkeypatch.setattr("jittok.blocks.BLOCK_SIZE", 8)
     one, two, out = tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / "made" / "out"
     one.write_bytes(b"first line\nsecond\n\nfourth")
     two.write_bytes(b"")
@@ -154,7 +154,7 @@ def test_existing_output_is_kept_unless_told(tmp_path, capsys):
 
 
 def test_invalid_utf8_names_file_and_position(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 16)
+    monkeypatch.setattr("jittok.blocks.BLOCK_SIZE", 16)
     one = tmp_path / "one.txt"
     one.write_bytes(b"good line\n" * 5 + b"b\xffd line\n")
     assert main(["encode", str(one), "--out", str(tmp_path / "out")]) == 1
@@ -370,7 +370,7 @@ class TestEngine:
     def test_encode_equals_the_api(self, tmp_path, monkeypatch):
         from jittok.cli.demo import hamlet
 
-        monkeypatch.setattr("jittok.cli.reading.BLOCK_SIZE", 10_000)
+        monkeypatch.setattr("jittok.blocks.BLOCK_SIZE", 10_000)
         text = hamlet()
         (tmp_path / "hamlet").write_text(text, encoding="utf-8", newline="\n")
         assert main(["encode", str(tmp_path / "hamlet"), "--out", str(tmp_path)]) == 0

@@ -602,15 +602,17 @@ def _stored_rules() -> dict[str, NDArray[Any]]:
 
 @lru_cache(maxsize=8)
 def named_charsmap(name: str) -> bytes:
-    """The charsmap of named rules; see :func:`named_rules`. Takes some seconds, once.
+    """The charsmap of named rules; see :func:`named_rules`.
+
+    Those of "nfkc" and "nmt_nfkc" are stored; for the others it takes some seconds, once.
 
     Parameters
     ----------
     name
         One of :data:`RULE_NAMES`.
     """
-    if name == "nfkc":
-        return _stored_rules()["charsmap"].tobytes()
+    if name in ("nfkc", "nmt_nfkc"):
+        return _stored_rules()["charsmap" if name == "nfkc" else "nmt_charsmap"].tobytes()
     return compile_charsmap(named_rules(name))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from jittok.spec import (
     FixedLength,
     MapBytes,
     Metaspace,
+    Normalizer,
     Prepend,
     PreTokenizer,
     Punctuation,
@@ -39,6 +40,7 @@ from jittok.spec import (
 )
 from jittok.tables import (
     AddedTokenTables,
+    MergeTables,
     ModelTables,
     PieceTables,
     SplitAutomaton,
@@ -66,6 +68,9 @@ _MOST_INPUT = (1 << 31) - 1
 
 #: What stands for a blank in many vocabularies.
 MARK = "\u2581"
+
+#: Cuts before blanks and marks.
+BEFORE_MARKS_PATTERN = f"[ {MARK}]?[^ {MARK}]+|[ {MARK}]"
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
@@ -232,6 +237,24 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
     )
 
 
+def sampling_tables(spec: TokenizerSpec) -> MergeTables | PieceTables:
+    """Tables of a byte-pair model in which merges may be left out: with all pairs.
+
+    Parameters
+    ----------
+    spec
+        Its model is a :class:`~jittok.spec.BPEModel`, a :class:`~jittok.spec.RankModel`, or one of SentencePiece's BPE.
+    """
+    if isinstance(spec.model, SentencePieceModel):
+        tables = _sentencepiece_tables(spec, spec.model, all_pairs=True)
+        assert isinstance(tables, PieceTables)
+        return tables
+    from jittok.build.merge_tables import build_sampling_merges
+
+    assert isinstance(spec.model, BPEModel | RankModel)
+    return build_sampling_merges(spec.model, byte_level=is_byte_level(spec))
+
+
 def _unused_character(vocab: Mapping[str, int]) -> str:
     """A character that no token begins with: with it for a suffix indicator, WordPiece finds whole words only."""
     used = {token[:1] for token in vocab}
@@ -244,6 +267,15 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     "never", "always", or "unless marked": where it begins with neither a blank nor U+2581.
     """
     steps = (*spec.normalizers, *spec.pre_tokenizers)
+    if isinstance(spec.model, SentencePieceModel):
+        step = spec.normalizers[0] if spec.normalizers else None
+        if not isinstance(step, SentencePieceNormalizer) or spec.model.algorithm == "unigram" or not _is_compact(spec):
+            return None
+        if step.charsmap or step.remove_extra_whitespaces or any(token.normalized for token in spec.added_tokens):
+            return None
+        if step.add_dummy_prefix and step.treat_whitespace_as_suffix:
+            return None
+        return "always" if step.add_dummy_prefix else "never"
     replaces = Replace(" ", MARK, is_regex=False)
     if steps in ((Prepend(MARK), replaces), (replaces, Prepend(MARK))) and not spec.pre_tokenizers:
         return None if any(token.normalized for token in spec.added_tokens) else "always"
@@ -252,7 +284,9 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     return None
 
 
-def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> PieceTables | UnigramTables:
+def _sentencepiece_tables(
+    spec: TokenizerSpec, model: SentencePieceModel, *, all_pairs: bool = False
+) -> PieceTables | UnigramTables:
     if model.algorithm == "unigram":
         from jittok.build.unigram_tables import build_unigram_tables
 
@@ -272,6 +306,7 @@ def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> Pie
         model_type=model.algorithm,
         byte_fallback=model.byte_fallback,
         blank_is_mark=_is_compact(spec),
+        all_pairs=all_pairs,
     )
     return built.tables
 
@@ -289,6 +324,67 @@ def _is_compact(spec: TokenizerSpec) -> bool:
     from jittok.build.piece_tables import may_leave_blanks
 
     return may_leave_blanks(model.pieces, list(model.types), model.algorithm)
+
+
+@dataclass(frozen=True, slots=True)
+class WordSplit:
+    """The steps from text to words.
+
+    Attributes
+    ----------
+    normalizer
+        None if nothing is to be done.
+    stages
+        See :class:`Plan`.
+    last_split
+        The last cut.
+    blanks
+        "kept": pre-tokens are words. "skipped": `last_split` leaves white space (Unicode White_Space) in, and a pre-token
+        is white space and then a word without any, or a word, or white space alone, which is none. "marked": a blank
+        that a pre-token begins with stands for U+2581.
+    prefixed
+        Whether what is not empty, and begins with neither a blank nor U+2581, gets a blank in front before the last cut.
+    """
+
+    normalizer: Rewriter | None
+    stages: tuple[SplitStage | Rewriter, ...]
+    last_split: SplitTables
+    blanks: Literal["kept", "skipped", "marked"] = "kept"
+    prefixed: bool = False
+
+
+@lru_cache(maxsize=8)
+def build_word_split(normalizers: tuple[Normalizer, ...], pre_tokenizers: tuple[PreTokenizer, ...]) -> WordSplit:
+    """Build the tables that make words of text, without a model. A last ByteLevel does not map them to its alphabet.
+
+    Parameters
+    ----------
+    normalizers, pre_tokenizers
+        The steps.
+
+    Raises
+    ------
+    UnsupportedError, RegexError
+        As :func:`build_plan`.
+    """
+    normalizer = None
+    if normalizers:
+        from jittok.rewriting import build_rewriter
+
+        normalizer = build_rewriter(normalizers)
+    normalizer = normalizer if normalizer else None
+    if len(pre_tokenizers) == 1 and isinstance(pre_tokenizers[0], Metaspace):
+        step = pre_tokenizers[0]
+        if step.split and step.replacement == MARK:
+            # Blanks are as good as marks to cut at; to write marks takes longer than all the rest.
+            from jittok.build.regex_automaton import compile_split
+            from jittok.build.split_windows import build_split_tables
+
+            last = build_split_tables(compile_split(BEFORE_MARKS_PATTERN))
+            return WordSplit(normalizer, (), last, "marked", step.prepend_scheme != "never")
+    takes_bytes = bool(pre_tokenizers) and isinstance(pre_tokenizers[-1], ByteLevel)
+    stages, last, skips_blanks = _stages(pre_tokenizers, may_skip_blanks=True, takes_bytes=takes_bytes)
+    return WordSplit(normalizer, tuple(stages), last, "skipped" if skips_blanks else "kept")
 
 
 def restored_plan(

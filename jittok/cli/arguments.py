@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jittok.errors import ArgumentError, MissingFileError
 
-Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
+if TYPE_CHECKING:
+    from jittok.blocks import Separator
+
 SEPARATORS: tuple[Separator, ...] = ("newline", "nul", "blank-line", "none-per-file")
 
 Format = Literal["npy", "raw"]

@@ -80,7 +80,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_encode(options: argparse.Namespace) -> int:
     """Encode the files."""
-    from jittok.cli.reading import explain_text_error, read_blocks
+    from jittok.blocks import read_blocks
+    from jittok.cli.reading import explain_text_error
     from jittok.cli.writing import TokenWriter, output_paths
 
     _check(options)
@@ -117,7 +118,8 @@ def run_encode(options: argparse.Namespace) -> int:
 
 def run_count(options: argparse.Namespace) -> int:
     """Count the tokens of the files."""
-    from jittok.cli.reading import explain_text_error, read_blocks
+    from jittok.blocks import read_blocks
+    from jittok.cli.reading import explain_text_error
 
     _check(options)
     tokenizer = arguments.load_tokenizer(options)

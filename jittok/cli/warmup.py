@@ -11,7 +11,7 @@ from typing import Any
 from jittok.cli import arguments
 
 #: Families of models, each with kernels of its own.
-FAMILIES = ("bpe", "wordpiece", "sentencepiece")
+FAMILIES = ("bpe", "wordpiece", "sentencepiece", "training")
 
 
 def add(commands: Any) -> None:
@@ -41,7 +41,12 @@ def run(options: argparse.Namespace) -> int:
             options.tokenizer: lambda: iter([arguments.load_tokenizer(options)])
         }
     else:
-        makers = {"bpe": bpe_tokenizers, "wordpiece": wordpiece_tokenizers, "sentencepiece": sentencepiece_tokenizers}
+        makers = {
+            "bpe": bpe_tokenizers,
+            "wordpiece": wordpiece_tokenizers,
+            "sentencepiece": sentencepiece_tokenizers,
+            "training": trained_tokenizers,
+        }
         subjects = {family: makers[family] for family in FAMILIES if options.family in (None, family)}
     for name, tokenizers in subjects.items():
         start = time.perf_counter()
@@ -93,6 +98,7 @@ def bpe_tokenizers() -> Iterator[Any]:
     # Characters, and a blank in front of texts: the kernels of SentencePiece models.
     plain = spec.BPEModel({"<unk>": 0, "a": 1, "b": 2, "ab": 3, "\u2581": 4}, (("a", "b"),), unk_token="<unk>")
     yield Tokenizer(spec.TokenizerSpec(model=plain, pre_tokenizers=(spec.Metaspace(split=False),)))
+    yield Tokenizer(spec.TokenizerSpec(model=plain, normalizers=(spec.MapBytes(),)))
 
 
 def wordpiece_tokenizers() -> Iterator[Any]:
@@ -153,6 +159,25 @@ def sentencepiece_tokenizers() -> Iterator[Any]:
             decoders=(spec.DecodeMetaspace(),),
         )
     )
+
+
+def trained_tokenizers() -> Iterator[Any]:
+    """Count words and learn merges, with every kernel of that."""
+    import tempfile
+    from pathlib import Path
+
+    import jittok
+
+    lines = [f"word{number} {'long' * (number % 9)}word{number}\n" for number in range(40_000)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lines.txt"
+        path.write_text("".join(lines), encoding="utf-8")
+        counts = jittok.count_words(path, pre_tokenizer="gpt2")
+    counts.merge(jittok.count_words(lines[:9], pre_tokenizer="gpt2"))
+    base = jittok.train_bpe(counts=counts, vocab_size=60)
+    jittok.train_bpe(counts=counts, base=base, vocab_size=70)
+    jittok.train_wordpiece(lines[:99], pre_tokenizer="Whitespace", vocab_size=70, score="likelihood")
+    yield from ()
 
 
 def exercise(tokenizer: Any) -> None:

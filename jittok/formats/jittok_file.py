@@ -116,7 +116,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
             _add_group(arrays, f"split.{len(stages)}", stage.tables)
             stages.append({"behavior": stage.behavior, "invert": stage.invert})
         else:
-            stages.append({"steps": [_plain(step) for step in stage.steps]})
+            stages.append({"steps": [plain(step) for step in stage.steps]})
     _add_group(arrays, "last_split", plan.last_split)
     _add_model(arrays, spec)
     stated_plan: dict[str, Any] = {"stages": stages}
@@ -125,7 +125,7 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
     metadata = {
         "format": "jittok",
         "version": str(VERSION),
-        "spec": json.dumps(_plain(spec), ensure_ascii=True, sort_keys=True),
+        "spec": json.dumps(plain(spec), ensure_ascii=True, sort_keys=True),
         "plan": json.dumps(stated_plan, sort_keys=True),
     }
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
@@ -175,20 +175,26 @@ def _add_model(arrays: dict[str, NDArray[Any]], spec: TokenizerSpec) -> None:
     arrays["model.ids"] = np.fromiter(items.values(), np.int32, len(items))
 
 
-def _plain(value: Any) -> Any:
-    """A spec as JSON values: dataclasses become objects with their class under "kind"; the model's mappings are left out."""
+def plain(value: Any) -> Any:
+    """A spec as JSON values: dataclasses become objects with their class under "kind"; the model's mappings are left out.
+
+    Parameters
+    ----------
+    value
+        A spec, or a part of one.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         result: dict[str, Any] = {"kind": type(value).__name__}
         for field in fields(value):
             if field.name not in ("vocab", "merges", "ranks", "pieces", "scores"):
-                result[field.name] = _plain(getattr(value, field.name))
+                result[field.name] = plain(getattr(value, field.name))
         return result
     if isinstance(value, bytes):
         return {"base64": b64encode(value).decode()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     return value
 
 
@@ -239,7 +245,7 @@ def _spec_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], where: s
     stated = json.loads(metadata["spec"])
     (flags,) = _group(arrays, "vocabulary", ["flags"], where)
     model = _stored_model(stated["model"], arrays, flags.size, where)
-    spec = _restored(stated, {"model": model}, 0)
+    spec = restored(stated, {"model": model})
     if not isinstance(spec, TokenizerSpec):
         raise TypeError("the spec is not a TokenizerSpec")
     return spec
@@ -264,7 +270,7 @@ def parse(content: Any, where: str) -> Stored:
             if "steps" in stage:
                 from jittok.rewriting import build_rewriter
 
-                stages.append(build_rewriter([_restored(step, {}, 0) for step in stage["steps"]]))
+                stages.append(build_rewriter([restored(step) for step in stage["steps"]]))
                 continue
             tables = SplitTables(*_group(arrays, f"split.{number}", SplitTables._fields, where))
             check_split(tables, f"{where}: split.{number}")
@@ -358,17 +364,33 @@ def _group(arrays: dict[str, NDArray[Any]], prefix: str, names: Sequence[str], w
     return [arrays[f"{prefix}.{name}"] for name in names]
 
 
-def _restored(value: Any, given: Mapping[str, Any], depth: int) -> Any:
-    """JSON values back to the dataclasses of a spec; fields in `given` are taken as they are."""
+def restored(value: Any, given: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
+    """JSON values back to the dataclasses of a spec, as :func:`plain` stated them.
+
+    Parameters
+    ----------
+    value
+        The JSON value.
+    given
+        Fields that are taken as they are.
+    depth
+        How deeply the value is nested in another one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        They are none.
+    """
+    given = given or {}
     if depth > _DEEPEST_SPEC:
         raise ValueError("nested too deeply")
     if isinstance(value, list):
-        return tuple(_restored(item, {}, depth + 1) for item in value)
+        return tuple(restored(item, {}, depth + 1) for item in value)
     if isinstance(value, dict) and "kind" in value:
         kind = getattr(spec_module, str(value["kind"]), None)
         if not (isinstance(kind, type) and is_dataclass(kind)):
             raise ValueError(f"unknown kind {value['kind']!r}")
-        items = {name: _restored(item, {}, depth + 1) for name, item in value.items() if name not in ("kind", *given)}
+        items = {name: restored(item, {}, depth + 1) for name, item in value.items() if name not in ("kind", *given)}
         hints = _hints(kind)
         for name, item in items.items():
             if not _fits(item, hints[name]):
@@ -377,7 +399,7 @@ def _restored(value: Any, given: Mapping[str, Any], depth: int) -> Any:
     if isinstance(value, dict) and value.keys() == {"base64"}:
         return b64decode(value["base64"], validate=True)
     if isinstance(value, dict):
-        return {key: _restored(item, {}, depth + 1) for key, item in value.items()}
+        return {key: restored(item, {}, depth + 1) for key, item in value.items()}
     return value
 
 
@@ -515,7 +537,7 @@ def _stored_model(
         return _stored_pieces(stated, strings, indptr, arrays, where)
     vocab = _StoredTokens(strings, indptr, ids, text=True)
     if stated["kind"] in ("WordPieceModel", "WordLevelModel"):
-        words = _restored(stated, {"vocab": vocab}, 0)
+        words = restored(stated, {"vocab": vocab})
         assert isinstance(words, WordPieceModel | WordLevelModel)
         return words
     (pairs,) = _group(arrays, "model", ["merges"], where)
@@ -525,7 +547,7 @@ def _stored_model(
     known[ids] = True
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= n_ids or not known[pairs].all()):
         raise FormatError(f"{where}: model.merges names ids without a token; the file is damaged")
-    model = _restored(stated, {"vocab": vocab, "merges": _StoredMerges(vocab, pairs)}, 0)
+    model = restored(stated, {"vocab": vocab, "merges": _StoredMerges(vocab, pairs)})
     if not isinstance(model, BPEModel):
         raise FormatError(f"{where}: the model is a {stated['kind']}, which this version does not know")
     return model
@@ -548,7 +570,7 @@ def _stored_pieces(
         pieces = tuple(blob[a:b].decode() for a, b in zip(bounds, bounds[1:], strict=False))
     except UnicodeDecodeError:
         raise FormatError(f"{where}: model.strings is not UTF-8; the file is damaged") from None
-    model = _restored(stated, {"pieces": pieces, "scores": tuple(scores.tolist())}, 0)
+    model = restored(stated, {"pieces": pieces, "scores": tuple(scores.tolist())})
     if isinstance(model, UnigramModel):
         if model.unk_id is not None and not 0 <= model.unk_id < n_pieces:
             raise FormatError(f"{where}: the unknown token's id is {model.unk_id}, but there are {n_pieces} tokens")

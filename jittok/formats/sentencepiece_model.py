@@ -28,7 +28,7 @@ UNK_SURFACE = " \u2047 "
 _KINDS: dict[int, Literal["unigram", "bpe", "char", "word"]] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _KIND_NUMBERS = {kind: number for number, kind in _KINDS.items()}
 _RESERVED = bytes((PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
-_HAS_SCORE, _HAS_TYPE = 1, 2
+_HAS_SCORE, _HAS_TYPE, _IS_NORMAL = 1, 2, 4
 _TAG_PIECES, _TAG_LENGTH_DELIMITED = 1, 2
 _REMEDY = "get the file again from where it came from"
 
@@ -80,9 +80,56 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         ) from None
     pieces, scores, types, presence = _pieces(message.pieces, bool(trainer.byte_fallback), where)
     message.ClearField("pieces")
+    _check_charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
+    _check_charsmap(denormalizer.precompiled_charsmap, f"{where}: denormalizer_spec.precompiled_charsmap")
+    messages = SentencePieceMessages(**parts, presence=presence, others=message.SerializeToString())
+    return _spec_of(pieces, scores, types, (trainer, normalizer, denormalizer), messages, where)
+
+
+def spec_of_parts(
+    pieces: list[tuple[str, float, PieceType]], trainer_spec: bytes, normalizer_spec: bytes, denormalizer_spec: bytes | None
+) -> TokenizerSpec:
+    """Make the spec of a file from its parts, as reading that file would.
+
+    Parameters
+    ----------
+    pieces
+        String, score (a float32 value) and type of each, in order of id.
+    trainer_spec, normalizer_spec, denormalizer_spec
+        Serialized messages; their charsmaps must be sound.
+
+    Returns
+    -------
+    TokenizerSpec
+
+    Raises
+    ------
+    FormatError
+        The pieces contradict each other.
+    """
+    from jittok.formats._sentencepiece_schema import CLASSES
+
+    trainer, normalizer, denormalizer = CLASSES["TrainerSpec"](), CLASSES["NormalizerSpec"](), CLASSES["NormalizerSpec"]()
+    trainer.ParseFromString(trainer_spec)
+    normalizer.ParseFromString(normalizer_spec)
+    denormalizer.ParseFromString(denormalizer_spec or b"")
+    strings, scores, types = zip(*pieces, strict=True)
+    messages = SentencePieceMessages(trainer_spec, normalizer_spec, None, denormalizer_spec)
+    return _spec_of(strings, scores, bytes(types), (trainer, normalizer, denormalizer), messages, "the new model")
+
+
+def _spec_of(
+    pieces: tuple[str, ...],
+    scores: tuple[float, ...],
+    types: bytes,
+    specs: tuple[Any, Any, Any],
+    messages: SentencePieceMessages,
+    where: str,
+) -> TokenizerSpec:
+    """Make the spec of a file that was taken apart; `specs` are the trainer's, normalizer's and denormalizer's."""
+    trainer, normalizer, denormalizer = specs
     kind = _KINDS[trainer.model_type]
     check_pieces(kind, pieces, scores, types, bool(trainer.byte_fallback), where)
-    charsmap = _charsmap(normalizer.precompiled_charsmap, f"{where}: normalizer_spec.precompiled_charsmap")
     model = SentencePieceModel(
         algorithm=kind,
         pieces=pieces,
@@ -93,13 +140,11 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         unk_surface=_text(trainer.unk_surface, f"{where}: trainer_spec.unk_surface")
         if trainer.HasField("unk_surface")
         else UNK_SURFACE,
-        messages=SentencePieceMessages(
-            **parts, presence=presence, others=message.SerializeToString()
-        ),
+        messages=messages,
         **_special_ids(trainer, pieces, types),
     )
     step = SentencePieceNormalizer(
-        charsmap,
+        normalizer.precompiled_charsmap,
         normalizer.add_dummy_prefix,
         normalizer.remove_extra_whitespaces,
         normalizer.escape_whitespaces,
@@ -108,9 +153,8 @@ def read(data: bytes, where: str) -> TokenizerSpec:
     )
     after = None
     if denormalizer.precompiled_charsmap:
-        rules = _charsmap(denormalizer.precompiled_charsmap, f"{where}: denormalizer_spec.precompiled_charsmap")
         after = SentencePieceNormalizer(
-            rules,
+            denormalizer.precompiled_charsmap,
             denormalizer.add_dummy_prefix,
             denormalizer.remove_extra_whitespaces,
             denormalizer.escape_whitespaces,
@@ -139,13 +183,12 @@ def _text(value: bytes, where: str) -> str:
         raise FormatError(f"{where}: expected UTF-8, got {value[:20]!r}; {_REMEDY}") from None
 
 
-def _charsmap(blob: bytes, where: str) -> bytes:
-    """Check a charsmap and return it."""
+def _check_charsmap(blob: bytes, where: str) -> None:
+    """Refuse a charsmap that is not sound."""
     if blob:
         from jittok.build.charsmap import parse_charsmap
 
         parse_charsmap(blob, where)
-    return blob
 
 
 def _pieces(
@@ -163,9 +206,14 @@ def _pieces(
         except UnicodeDecodeError:
             raise FormatError(f"{where}: pieces[{number}].piece: expected UTF-8, got {raw[:20]!r}; {_REMEDY}") from None
         scores.append(message.score)
-        # As the library does with files that some converters write.
-        types.append(PieceType.UNUSED if byte_fallback and raw == b"\0" else message.type)
-        presence.append(_HAS_SCORE * message.HasField("score") + _HAS_TYPE * message.HasField("type"))
+        # As the library does with files that some converters write; it refuses those without byte fallback, but there
+        # are such files, and no text needs the piece.
+        is_nothing = raw == b"\0" and (byte_fallback or message.type == PieceType.NORMAL)
+        types.append(PieceType.UNUSED if is_nothing else message.type)
+        is_other = types[-1] != message.type and message.type == PieceType.NORMAL
+        presence.append(
+            _HAS_SCORE * message.HasField("score") + _HAS_TYPE * message.HasField("type") + _IS_NORMAL * is_other
+        )
     usual = bytes(_HAS_SCORE + _HAS_TYPE * (kind != PieceType.NORMAL) for kind in types)
     return tuple(strings), tuple(scores), bytes(types), b"" if presence == usual else bytes(presence)
 
@@ -336,7 +384,7 @@ def write(spec: TokenizerSpec) -> bytes:
         if written & _HAS_SCORE:
             message.score = score
         if written & _HAS_TYPE:
-            message.type = kind
+            message.type = PieceType.NORMAL if written & _IS_NORMAL else kind
         encoded = message.SerializeToString()
         out += bytes((_TAG_PIECES << 3 | _TAG_LENGTH_DELIMITED,)) + _length(len(encoded)) + encoded
     stored = (

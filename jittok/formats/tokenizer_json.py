@@ -50,6 +50,7 @@ from jittok.spec import (
     Punctuation,
     RankModel,
     Replace,
+    SentencePieceModel,
     SentencePieceNormalizer,
     Split,
     SplitBehavior,
@@ -188,18 +189,13 @@ def from_json(root: Node) -> TokenizerSpec:
     added_tokens = _added_tokens(root, model.vocab)
     known_ids = set(model.vocab.values())
     known_ids.update(token.id for token in added_tokens)
-    decoder = root.optional("decoder")
-    decoders: tuple[Decoder, ...] = _flatten(decoder, "decoder", _DECODERS, "decoders")
-    if decoder is not None and not decoders:
-        # An empty Sequence joins the tokens without a blank; no decoder at all joins them with one.
-        decoders = (DecodeFuse(),)
     return TokenizerSpec(
         model=model,
         added_tokens=added_tokens,
         normalizers=_flatten(root.optional("normalizer"), "normalizer", _NORMALIZERS, "normalizers"),
         pre_tokenizers=_flatten(root.optional("pre_tokenizer"), "pre-tokenizer", _PRE_TOKENIZERS, "pretokenizers"),
         post_processors=_post_processors(root.optional("post_processor"), known_ids),
-        decoders=decoders,
+        decoders=_decoders(root.optional("decoder")),
         stored_truncation=_truncation(root.optional("truncation")),
         stored_padding=_padding(root.optional("padding")),
     )
@@ -413,9 +409,7 @@ def check_merges(
         results = list(map(add, left, right))
     if not all(map(known, results)):
         index = next(i for i, result in enumerate(results) if result not in vocab)
-        raise make_error(
-            index, f"the result of merging {left[index]!r} and {right[index]!r} is not in the vocabulary"
-        )
+        raise make_error(index, f"the result of merging {left[index]!r} and {right[index]!r} is not in the vocabulary")
     if len(set(results)) != len(results):  # else no pair can come twice
         ranks = {pair: rank for rank, pair in enumerate(pairs)}
         return tuple(sorted(ranks, key=ranks.__getitem__))
@@ -512,6 +506,80 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
 
 
 # ------------------------------------------------------------------------------------- chains of components
+
+
+def read_normalizers(block: Mapping[str, Any]) -> tuple[Normalizer, ...]:
+    """Read what a tokenizer.json may have in the field "normalizer".
+
+    Parameters
+    ----------
+    block
+        The object.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        No tokenizer.json could have it, or jittok does not have the component.
+    """
+    return _flatten(Node(dict(block), "normalizer", ""), "normalizer", _NORMALIZERS, "normalizers")
+
+
+def read_pre_tokenizers(block: Mapping[str, Any]) -> tuple[PreTokenizer, ...]:
+    """Read what a tokenizer.json may have in the field "pre_tokenizer".
+
+    Parameters
+    ----------
+    block
+        The object.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        No tokenizer.json could have it, or jittok does not have the component.
+    """
+    return _flatten(Node(dict(block), "pre_tokenizer", ""), "pre_tokenizer", _PRE_TOKENIZERS, "pretokenizers")
+
+
+def read_decoders(block: Mapping[str, Any]) -> tuple[Decoder, ...]:
+    """Read what a tokenizer.json may have in the field "decoder".
+
+    Parameters
+    ----------
+    block
+        The object.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        No tokenizer.json could have it, or jittok does not have the component.
+    """
+    return _decoders(Node(dict(block), "decoder", ""))
+
+
+def read_post_processors(block: Mapping[str, Any], known_ids: set[int]) -> tuple[PostProcessor, ...]:
+    """Read what a tokenizer.json may have in the field "post_processor".
+
+    Parameters
+    ----------
+    block
+        The object.
+    known_ids
+        The ids of all tokens.
+
+    Raises
+    ------
+    FormatError, UnsupportedError
+        No tokenizer.json could have it, or jittok does not have the component.
+    """
+    return _post_processors(Node(dict(block), "post_processor", ""), known_ids)
+
+
+def _decoders(node: Node | None) -> tuple[Decoder, ...]:
+    decoders: tuple[Decoder, ...] = _flatten(node, "decoder", _DECODERS, "decoders")
+    if node is not None and not decoders:
+        # An empty Sequence joins the tokens without a blank; no decoder at all joins them with one.
+        return (DecodeFuse(),)
+    return decoders
 
 
 def _flatten(
@@ -615,9 +683,7 @@ def _metaspace(node: Node) -> Metaspace:
         scheme = node.child("prepend_scheme").one_of("always", "first", "never")
     add_prefix_space = node.optional("add_prefix_space")
     if add_prefix_space is not None and not add_prefix_space.boolean() and scheme != "never":
-        raise node.error(
-            f'add_prefix_space is false but prepend_scheme is {scheme!r}; set prepend_scheme to "never"'
-        )
+        raise node.error(f'add_prefix_space is false but prepend_scheme is {scheme!r}; set prepend_scheme to "never"')
     split = node.optional("split")
     _optional_string(node, "str_rep")  # of old files; only its type is looked at
     return Metaspace(replacement, scheme, True if split is None else split.boolean())  # type: ignore[arg-type]
@@ -790,9 +856,7 @@ def _template(node: Node, known_ids: set[int]) -> Template:
             return TemplatePiece(type_id, name)  # type: ignore[arg-type]
         name = body.child("id").string()
         if name not in tokens:
-            raise body.child("id").error(
-                f"the template names the token {name!r}, which is not among its special_tokens"
-            )
+            raise body.child("id").error(f"the template names the token {name!r}, which is not among its special_tokens")
         return TemplatePiece(type_id, None, *tokens[name])
 
     single = tuple(piece(item) for item in node.child("single").items())
@@ -845,7 +909,8 @@ def write(spec: TokenizerSpec) -> bytes:
     ----------
     spec
         Its model must be a :class:`~jittok.spec.BPEModel`, :class:`~jittok.spec.WordPieceModel`,
-        :class:`~jittok.spec.WordLevelModel` or :class:`~jittok.spec.UnigramModel`.
+        :class:`~jittok.spec.WordLevelModel` or :class:`~jittok.spec.UnigramModel`; or a unigram
+        :class:`~jittok.spec.SentencePieceModel`, see :func:`~jittok.formats.unigram_conversion.as_unigram`.
 
     Returns
     -------
@@ -857,6 +922,10 @@ def write(spec: TokenizerSpec) -> bytes:
     UnsupportedError
         The format cannot say what the spec says.
     """
+    if isinstance(spec.model, SentencePieceModel) and spec.model.algorithm == "unigram":
+        from jittok.formats.unigram_conversion import as_unigram
+
+        spec = as_unigram(spec)
     model = spec.model
     if not isinstance(model, BPEModel | WordPieceModel | WordLevelModel | UnigramModel):
         kind, other = ("byte ranks", ".tiktoken") if isinstance(model, RankModel) else ("a SentencePiece model", ".model")
@@ -1022,9 +1091,7 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
     if isinstance(step, Whitespace | WhitespaceSplit | BertPreTokenizer | UnicodeScripts):
         return {"type": type(step).__name__}
     if step.is_regex and step.dialect != "oniguruma":
-        raise UnsupportedError(
-            f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}"
-        )
+        raise UnsupportedError(f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}")
     return {
         "type": "Split",
         "pattern": _write_pattern(step.pattern, step.is_regex),

@@ -1,0 +1,324 @@
+"""``jittok train``: learn a vocabulary from files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from jittok.errors import ArgumentError, JittokWarning
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def add(commands: Any) -> None:
+    """Define the command's arguments."""
+    parser = commands.add_parser(
+        "train",
+        help="learn a vocabulary from files",
+        description=(
+            "Learn a vocabulary from text files in UTF-8, a line a text; from a field of .jsonl files or a column of"
+            " .parquet files; compressed or not (.gz, .bz2, .xz, .zst); or from files of word counts."
+        ),
+    )
+    models = parser.add_subparsers(title="models", required=True, metavar="MODEL")
+    _add_bpe(models)
+    _add_unigram(models)
+    _add_wordpiece(models)
+
+
+def _add_unigram(models: Any) -> None:
+    parser = models.add_parser(
+        "unigram",
+        help="unigram model",
+        description="Learn a unigram model as SentencePiece does; the reference's other options go by --option.",
+    )
+    add_common(parser)
+    parser.add_argument(
+        "--reference-threads",
+        type=int,
+        default=16,
+        metavar="N",
+        help="the reference's num_threads, which its sums depend on (default: 16)",
+    )
+    parser.add_argument(
+        "--e-step",
+        choices=("exact", "linear"),
+        default="exact",
+        help="sum as the reference does, or about twice as fast with other rounding (default: exact)",
+    )
+    _add_checkpoints(parser)
+    parser.set_defaults(run=run_unigram)
+
+
+def _add_bpe(models: Any) -> None:
+    parser = models.add_parser(
+        "bpe", help="byte-pair encoding", description="Learn byte-pair merges, by tokenizers' rules or SentencePiece's."
+    )
+    add_common(parser)
+    _add_merge_options(parser)
+    parser.add_argument(
+        "--rules",
+        choices=("tokenizers", "sentencepiece"),
+        default="tokenizers",
+        help="whose rules (default: tokenizers); with sentencepiece, options go by --option",
+    )
+    parser.add_argument("--prefix", metavar="P", help="put before the letters of a word but the first")
+    parser.add_argument("--base", metavar="X", help="tokenizer to go on with: all its ids and merges stay")
+    parser.set_defaults(run=run_bpe)
+
+
+def _add_wordpiece(models: Any) -> None:
+    parser = models.add_parser("wordpiece", help="WordPiece", description="Learn a WordPiece vocabulary.")
+    add_common(parser)
+    _add_merge_options(parser)
+    parser.add_argument(
+        "--prefix", metavar="P", default="##", help="put before the letters of a word but the first (default: ##)"
+    )
+    parser.add_argument(
+        "--score",
+        choices=("count", "likelihood"),
+        default="count",
+        help="merge the pair that occurs most often, or makes the text most likely (default: count)",
+    )
+    parser.set_defaults(run=run_wordpiece)
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add what all models take.
+
+    Parameters
+    ----------
+    parser
+        Of the model.
+    """
+    parser.add_argument("files", nargs="*", metavar="FILE", help="texts; with --counts, files of word counts")
+    parser.add_argument("--vocab-size", type=int, metavar="N", help="number of tokens")
+    parser.add_argument("--out", required=True, type=Path, metavar="X", help="file to write; its suffix decides the format")
+    parser.add_argument("--format", metavar="F", help="format to write, whatever the suffix of --out")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: one for each core)")
+    parser.add_argument("--memory-limit", metavar="SIZE", help="memory for counting words, such as 500M or 4G")
+    parser.add_argument("--field", default="text", metavar="NAME", help="field of .jsonl files (default: text)")
+    parser.add_argument("--column", default="text", metavar="NAME", help="column of .parquet files (default: text)")
+    parser.add_argument(
+        "--errors",
+        choices=("replace", "skip", "strict"),
+        default="replace",
+        help="what to do with texts that are not UTF-8 (default: replace)",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other argument of the function, VALUE as JSON or plain text; may be repeated",
+    )
+    parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
+
+
+def _add_merge_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--counts", action="store_true", help="the files are word counts that jittok.count_words made")
+    parser.add_argument(
+        "--vocab-sizes",
+        type=_sizes,
+        metavar="N,N,...",
+        help="several sizes from one run; {size} in --out is replaced by each",
+    )
+    parser.add_argument(
+        "--pre-tokenizer",
+        metavar="P",
+        help='what cuts texts into words: a name ("gpt2", "cl100k", "Whitespace", ...) or an object as in a tokenizer.json',
+    )
+    parser.add_argument("--normalizer", metavar="P", help="what is done to texts before: a name (NFC, ...) or an object")
+    parser.add_argument("--min-frequency", type=int, default=0, metavar="N", help="least count of a pair that is merged")
+    parser.add_argument("--special-token", action="append", default=[], metavar="T", help="special token; may be repeated")
+    parser.add_argument("--limit-alphabet", type=int, metavar="N", help="most letters to keep")
+    parser.add_argument("--max-token-length", type=int, metavar="N", help="most letters of a token")
+    parser.add_argument("--suffix", metavar="S", help="put behind the last letter of a word")
+    _add_checkpoints(parser)
+
+
+def _add_checkpoints(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--checkpoint", metavar="FILE", help="write down what was learned, every minute and when interrupted"
+    )
+    parser.add_argument("--resume", metavar="FILE", help="go on from a checkpoint, instead of files")
+    parser.add_argument(
+        "--unreachable",
+        choices=("warn", "stop", "error"),
+        default="warn",
+        help="what to do if the texts have too few pairs, or too many letters (default: warn)",
+    )
+
+
+def run_bpe(options: argparse.Namespace) -> int:
+    """Learn byte-pair merges."""
+    import jittok
+
+    if options.rules == "sentencepiece":
+        given = {
+            "vocab_size": options.vocab_size,
+            "threads": options.threads,
+            "progress": _shows_progress(options),
+            "rules": "sentencepiece",
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        return _write(options, _trained(jittok.train_bpe, _files(options), **given, **other_options(options)))
+    arguments = _merge_arguments(options)
+    if options.base is not None:
+        arguments["base"] = options.base
+    elif options.resume is None or options.pre_tokenizer is not None:
+        from jittok.build.merge_tables import byte_alphabet
+        from jittok.training.steps import read_steps
+
+        if read_steps(None, arguments["pre_tokenizer"]).byte_level:
+            arguments.setdefault("initial_alphabet", tuple(byte_alphabet()))  # so that any text has tokens
+    arguments["continuing_subword_prefix"] = options.prefix
+    return _write(options, _trained(jittok.train_bpe, **arguments))
+
+
+def run_unigram(options: argparse.Namespace) -> int:
+    """Learn a unigram model."""
+    import jittok
+
+    if options.resume is not None and options.files:
+        raise ArgumentError("--resume goes on with the words of the checkpoint; name no files")
+    arguments = {
+        "vocab_size": options.vocab_size,
+        "memory_limit": _size(options.memory_limit),
+        "threads": options.threads,
+        "checkpoint": options.checkpoint,
+        "resume": options.resume,
+    }
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    if options.resume is None:
+        arguments.update(texts=_files(options), field=options.field, column=options.column, errors=options.errors)
+    trained = _trained(
+        jittok.train_unigram,
+        reference_threads=options.reference_threads,
+        e_step=options.e_step,
+        unreachable=options.unreachable,
+        progress=_shows_progress(options),
+        **arguments,
+        **other_options(options),
+    )
+    return _write(options, trained)
+
+
+def run_wordpiece(options: argparse.Namespace) -> int:
+    """Learn a WordPiece vocabulary."""
+    import jittok
+
+    arguments = {**_merge_arguments(options), "score": options.score, "continuing_subword_prefix": options.prefix}
+    return _write(options, _trained(jittok.train_wordpiece, **arguments))
+
+
+def other_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What was given by ``--option``.
+
+    Parameters
+    ----------
+    options
+        The command's arguments.
+    """
+    result: dict[str, Any] = {}
+    for item in options.option:
+        name, equals, value = item.partition("=")
+        if not equals or not name.isidentifier():
+            raise ArgumentError(f"--option {item!r}: expected NAME=VALUE")
+        result[name] = _json_or_text(value)
+    return result
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _component(value: str | None) -> Any:
+    """A normalizer or pre-tokenizer: a name, or an object."""
+    if value is None or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ArgumentError(f"not JSON: {value!r}: {error}") from None
+
+
+def _sizes(value: str) -> list[int]:
+    return [int(size) for size in value.split(",")]
+
+
+def _size(value: str | None) -> int | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", value.strip().lower())
+    if match is None:
+        raise ArgumentError(f"--memory-limit {value!r}: expected a size such as 500M or 4G")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def _files(options: argparse.Namespace) -> list[Path]:
+    if not options.files:
+        raise ArgumentError("no files are given; name at least one")
+    return [Path(name) for name in options.files]
+
+
+def _shows_progress(options: argparse.Namespace) -> bool:
+    return not options.quiet and sys.stderr.isatty()
+
+
+def _merge_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "vocab_size": options.vocab_size,
+        "vocab_sizes": options.vocab_sizes,
+        "normalizer": _component(options.normalizer),
+        "pre_tokenizer": _component(options.pre_tokenizer),
+        "min_frequency": options.min_frequency,
+        "special_tokens": options.special_token,
+        "limit_alphabet": options.limit_alphabet,
+        "max_token_length": options.max_token_length,
+        "end_of_word_suffix": options.suffix,
+        "threads": options.threads,
+        "memory_limit": _size(options.memory_limit),
+        "progress": _shows_progress(options),
+        "checkpoint": options.checkpoint,
+        "resume": options.resume,
+        "unreachable": options.unreachable,
+        "field": options.field,
+        "column": options.column,
+        "errors": options.errors,
+    }
+    if options.vocab_sizes is not None and "{size}" not in str(options.out):
+        raise ArgumentError("--vocab-sizes needs {size} in --out, which each size is put in for")
+    if options.resume is not None:
+        if options.files:
+            raise ArgumentError("--resume goes on with the words of the checkpoint; name no files")
+    else:
+        arguments["counts" if options.counts else "texts"] = _files(options)
+    return {**arguments, **other_options(options)}
+
+
+def _trained(train: Any, *texts: Any, **arguments: Any) -> Any:
+    """Call a function, and print its warnings as plain lines."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", JittokWarning)
+        result = train(*texts, **arguments)
+    for warning in caught:
+        print(f"jittok: warning: {warning.message}", file=sys.stderr)
+    return result
+
+
+def _write(options: argparse.Namespace, trained: Any) -> int:
+    results = trained if isinstance(trained, dict) else {None: trained}
+    for size, tokenizer in results.items():
+        path = str(options.out).replace("{size}", str(size)) if size is not None else str(options.out)
+        tokenizer.save(path, format=options.format)
+        print(f"{path}: {tokenizer.vocab_size:,} tokens")
+    return 0

@@ -1,0 +1,902 @@
+"""Byte-pair encoding learned from words with counts (Sennrich, Haddow and Birch 2016), in time that does not grow with
+words times merges.
+
+The words stand one after another in *cells*, three int32 each: the symbol that begins there, the number of the pair
+that it makes with the next one, and the number of the word. A symbol of `n` cells has ``-n`` in its second and in its
+last cell instead of symbols, so both neighbours are found from any symbol, whatever the length of the word. A word has
+a cell with :data:`BOUNDARY` before it and one after it.
+
+Each pair has a count, always exact, and a chain of *entries*, the cells where it came up; one whose cell has another
+pair by now is passed over. A merge visits the entries of its pair only. A pair that comes up in a merge holds the new
+symbol, so it is found by its other symbol alone, in a row of *stamps* that say in which step they were written: there
+is no hash table of pairs after the start. Only where a merge makes a string that is a token already, the pairs of
+that token are found by their chains.
+
+The next pair is the one of the greatest count, and among these of the least ids. Counts only fall, but for that rare
+case, so pairs wait in a bucket for each count, unsorted; only those of the greatest count are in a heap. Pairs whose
+counts are above the buckets, or have risen, wait in a heap of their own. Both are checked when a pair comes out, and
+it goes to where it belongs. M merges of N cells cost O(N log N + M) in all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok._jit import helper, inlined, kernel
+from jittok.kernels.machine import multiply, prefetch
+
+#: Instead of a symbol, before and after each word.
+BOUNDARY = 0x7FFFFFFF
+#: Integers of a cell.
+CELL = 3
+#: In ``Pairs.head`` of a pair that was merged; it never comes back, its successor gets a number of its own.
+MERGED = -2
+
+#: Positions in ``Training.numbers``.
+SYMBOLS = 0  # number of symbols, ids 0 to SYMBOLS - 1
+PAIRS = 1  # number of pairs
+ENTRIES = 2  # number of entries
+HEAP = 3  # entries of the heap
+LEVEL = 4  # the count whose pairs are in the level's heap
+LEVEL_PAIRS = 5  # their number
+MERGES = 6  # merges learned
+BYTES = 7  # bytes of all tokens
+LINKED = 8  # pairs that are in the chains of their symbols
+STEP = 9  # number of the merge being done, counted from 1
+TARGET = 10  # number of symbols to stop at
+FLOOR = 11  # least count of a pair that is merged
+LONGEST = 12  # most letters of a token
+PREFIX = 13  # bytes of the prefix that is left out of a token on the right
+CELL_AT = 14  # where `count_pairs` goes on
+APPLIED = 15  # how often the last merge was applied in the text
+SCORED = 16  # entries of the heap of jittok.kernels.train_wordpiece
+N_NUMBERS = 17
+
+#: What the kernels return.
+DONE = 0  # as many symbols as wanted
+PAUSED = 1  # the budget is used up
+EXHAUSTED = 2  # no pair is left
+MORE_PAIRS = 3  # arrays are too small, see `Training`
+MORE_ENTRIES = 4
+MORE_MERGES = 5
+MORE_BYTES = 6
+MORE_HEAP = 7
+MORE_TABLE = 8
+
+MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Pairs(NamedTuple):
+    """Pairs of symbols, in the order in which they came up."""
+
+    left: NDArray[np.int32]  # [capacity]
+    right: NDArray[np.int32]  # [capacity]
+    count: NDArray[np.int64]  # [capacity] how often it is in the text now
+    head: NDArray[np.int32]  # [capacity] its newest entry, -1 for none, MERGED
+    entries: NDArray[np.int32]  # [capacity] their number
+    waiting: NDArray[np.int32]  # [capacity] the next pair in the bucket, -1 for none
+
+
+class Tokens(NamedTuple):
+    """Symbols as strings. The number of a symbol is its id."""
+
+    data: NDArray[np.uint8]  # [capacity] UTF-8, one after another
+    indptr: NDArray[np.int64]  # [capacity + 1]
+    length: NDArray[np.int32]  # [capacity] in letters; 0 for one that no word has had
+    table: NDArray[np.int32]  # [2**k] hash table of symbols by their strings, -1 for none
+
+
+class Training(NamedTuple):
+    """All that changes in training."""
+
+    numbers: NDArray[np.int64]  # [N_NUMBERS]
+    cells: NDArray[np.int32]  # [CELL * cells]
+    counts: NDArray[np.int64]  # [words]
+    pairs: Pairs
+    entries: NDArray[np.int32]  # [2 * capacity] cell, next entry of the pair
+    tokens: Tokens
+    stamps: NDArray[np.int32]  # [4 * symbols] step and pair (symbol, newest), step and pair (newest, symbol)
+    chains: NDArray[np.int32]  # [2 * symbols] newest pair with the symbol on the left, on the right
+    links: NDArray[np.int32]  # [2 * pairs] next pair of the same left symbol, of the same right symbol
+    buckets: NDArray[np.int32]  # [k] by count: the pairs that wait, linked by Pairs.waiting
+    level: NDArray[np.int32]  # [pairs] heap of the pairs of the greatest count
+    heap_count: NDArray[np.int64]  # [capacity] heap of other pairs: their counts when they were put in
+    heap_pair: NDArray[np.int32]  # [capacity]
+    merges: NDArray[np.int32]  # [3 * capacity] left, right, result
+
+
+# ---------------------------------------------------------------------------------------------------- the letters
+
+
+@kernel
+def count_letters(data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, totals: Any, seen: Any) -> int:
+    """Count the letters of words.
+
+    Parameters
+    ----------
+    data, indptr, counts
+        Words in UTF-8, and how often each occurs: uint8[m], int64[n + 1], int64[n].
+    is_byte_level
+        1: letters are bytes. 0: codepoints.
+    last_differs
+        1 if the last letter of a word is another symbol than elsewhere.
+    totals
+        int64[letters], how often each occurs is added to it.
+    seen
+        uint8[letters], 1 is put in for those that are in the middle of a word, 2 for those that begin one, 4 for those that
+        end one, 8 for those that are one.
+
+    Returns
+    -------
+    int
+        0. Linear in `data`.
+    """
+    for word in range(indptr.size - 1):
+        at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
+        is_first = 1
+        while at < end:
+            letter, size = next_letter(data, at, is_byte_level)
+            at += size
+            kind = is_first
+            if at == end and last_differs != 0:
+                kind |= 2
+            totals[letter] += counts[word]
+            seen[letter] |= 1 << kind
+            is_first = 0
+    return 0
+
+
+@inlined
+def next_letter(data: Any, at: int, is_byte_level: int) -> tuple[int, int]:
+    """The byte or codepoint at a position of valid UTF-8, and its number of bytes."""
+    first = np.int64(data[np.uint64(at)])
+    if is_byte_level != 0 or first < 0x80:
+        return first, 1
+    second = np.int64(data[np.uint64(at + 1)]) & 0x3F
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | second, 2
+    third = np.int64(data[np.uint64(at + 2)]) & 0x3F
+    if first < 0xF0:
+        return (first & 0x0F) << 12 | second << 6 | third, 3
+    return (first & 0x07) << 18 | second << 12 | third << 6 | np.int64(data[np.uint64(at + 3)]) & 0x3F, 4
+
+
+@kernel
+def fill_cells(
+    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, least: int, cells: Any
+) -> int:
+    """Write words as cells of letters.
+
+    Parameters
+    ----------
+    data, indptr, counts, is_byte_level, last_differs
+        As for :func:`count_letters`.
+    symbols
+        int32[4, letters]: the symbol of each letter in the middle of a word, as its first, as its last, and as its only one;
+        -1 for letters that are left out.
+    least
+        Words of fewer letters are left out, and those of count 0.
+    cells
+        int32[CELL * (m + n + 1)]: written.
+
+    Returns
+    -------
+    int
+        Number of cells. Linear in `data`.
+    """
+    cells[0] = BOUNDARY
+    cells[1] = -1
+    used = 1
+    for word in range(indptr.size - 1):
+        at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
+        begin = used
+        is_first = 1
+        while at < end:
+            letter, size = next_letter(data, at, is_byte_level)
+            at += size
+            kind = is_first
+            if at == end and last_differs != 0:
+                kind |= 2
+            symbol = symbols[kind, letter]
+            is_first = 0
+            if symbol >= 0:
+                cells[CELL * used] = symbol
+                cells[CELL * used + 1] = -1
+                cells[CELL * used + 2] = word
+                used += 1
+        if used - begin < least or counts[word] <= 0:
+            used = begin
+            continue
+        cells[CELL * used] = BOUNDARY
+        cells[CELL * used + 1] = -1
+        used += 1
+    return used
+
+
+@kernel
+def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, least: int, cells: Any) -> int:
+    """Write words that are symbols already as cells; one cell for each symbol.
+
+    Parameters
+    ----------
+    symbols, indptr, counts
+        int32[m], int64[n + 1], int64[n]: the symbols of each word, and how often it occurs.
+    least
+        Words of fewer symbols are left out, and those of count 0.
+    cells
+        int32[CELL * (m + n + 1)]: written.
+
+    Returns
+    -------
+    int
+        Number of cells.
+    """
+    cells[0] = BOUNDARY
+    cells[1] = -1
+    used = 1
+    for word in range(indptr.size - 1):
+        at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
+        if end - at < least or counts[word] <= 0:
+            continue
+        for i in range(at, end):
+            cells[CELL * used] = symbols[i]
+            cells[CELL * used + 1] = -1
+            cells[CELL * used + 2] = word
+            used += 1
+        cells[CELL * used] = BOUNDARY
+        cells[CELL * used + 1] = -1
+        used += 1
+    return used
+
+
+@kernel
+def symbols_of_cells(cells: Any, used: int, counts: Any, least: int, symbols: Any, indptr: Any, words: Any) -> int:
+    """Read the words that cells hold by now: what :func:`fill_cells_of_symbols` takes.
+
+    Parameters
+    ----------
+    cells, used
+        Cells, and their number.
+    counts
+        How often each word occurs.
+    least
+        Words of fewer symbols are left out.
+    symbols, indptr, words
+        int32[used], int64[used + 1], int64[used]: written. The last are the counts of the words.
+
+    Returns
+    -------
+    int
+        Number of words.
+    """
+    n_words = 0
+    written = 0
+    indptr[0] = 0
+    at = 1
+    while at < used:
+        first = written
+        word = np.int64(cells[CELL * at + 2])
+        while np.int64(cells[CELL * at]) != BOUNDARY:
+            symbols[written] = cells[CELL * at]
+            written += 1
+            at = following(cells, at)
+        at += 1
+        if written - first < least:
+            written = first
+            continue
+        words[n_words] = counts[word]
+        n_words += 1
+        indptr[n_words] = written
+    return n_words
+
+
+@inlined
+def following(cells: Any, at: int) -> int:
+    """The cell where the symbol after that at `at` begins, or the word's end."""
+    mark = np.int64(cells[np.uint64(CELL * (at + 1))])
+    return at + 1 if mark >= 0 else at - mark
+
+
+@inlined
+def preceding(cells: Any, at: int) -> int:
+    """The cell where the symbol before that at `at` begins, or the boundary before the word."""
+    mark = np.int64(cells[np.uint64(CELL * (at - 1))])
+    return at - 1 if mark >= 0 else at + mark
+
+
+# ------------------------------------------------------------------------------------------------------ the pairs
+
+
+@inlined
+def pair_slot(left: int, right: int, mask: np.uint64) -> np.uint64:
+    """Where the search for a pair in a hash table begins."""
+    return (multiply(np.uint64(left) << np.uint64(32) | np.uint64(right), MIX) >> np.uint64(32)) & mask
+
+
+@kernel
+def count_pairs(training: Any, table: Any, used: int, budget: int) -> int:
+    """Count the pairs of cells that have no pairs yet, from ``numbers[CELL_AT]`` on.
+
+    Parameters
+    ----------
+    training : Training
+    table
+        int32[2**k], a hash table of pairs; where it is larger than before, all -1.
+    used
+        Number of cells.
+    budget
+        Cells after which to pause.
+
+    Returns
+    -------
+    int
+        DONE, PAUSED, MORE_PAIRS, MORE_ENTRIES or MORE_TABLE.
+    """
+    numbers, cells, pairs, entries = training.numbers, training.cells, training.pairs, training.entries
+    lengths = training.tokens.length
+    mask = np.uint64(table.size - 1)
+    n_pairs, n_entries = numbers[PAIRS], numbers[ENTRIES]
+    longest = numbers[LONGEST]
+    if n_pairs > 0 and table[pair_slot(pairs.left[0], pairs.right[0], mask)] < 0:
+        for pair in range(n_pairs):
+            slot = pair_slot(pairs.left[pair], pairs.right[pair], mask)
+            while table[slot] >= 0:
+                slot = (slot + np.uint64(1)) & mask
+            table[slot] = pair
+    at = numbers[CELL_AT]
+    limit = min(used - 1, at + budget)
+    status = DONE
+    while at < limit:
+        left = np.int64(cells[CELL * at])
+        right = np.int64(cells[CELL * at + CELL])
+        if left == BOUNDARY or right == BOUNDARY or np.int64(lengths[left]) + np.int64(lengths[right]) > longest:
+            at += 1
+            continue
+        slot = pair_slot(left, right, mask)
+        pair = np.int64(table[slot])
+        while pair >= 0 and (np.int64(pairs.left[pair]) != left or np.int64(pairs.right[pair]) != right):
+            slot = (slot + np.uint64(1)) & mask
+            pair = np.int64(table[slot])
+        if n_entries * 2 >= entries.size:
+            status = MORE_ENTRIES
+            break
+        if pair < 0:
+            if n_pairs * 2 >= table.size:
+                status = MORE_TABLE
+                break
+            if n_pairs >= pairs.left.size:
+                status = MORE_PAIRS
+                break
+            pair = n_pairs
+            table[slot] = pair
+            new_pair(pairs, pair, left, right)
+            n_pairs += 1
+        pairs.count[pair] += training.counts[cells[CELL * at + 2]]
+        cells[CELL * at + 1] = pair
+        add_entry(pairs, entries, n_entries, pair, at)
+        n_entries += 1
+        at += 1
+    numbers[PAIRS] = n_pairs
+    numbers[ENTRIES] = n_entries
+    numbers[CELL_AT] = at
+    if status == DONE and at < used - 1:
+        status = PAUSED
+    return status
+
+
+@inlined
+def new_pair(pairs: Any, pair: int, left: int, right: int) -> None:
+    """Begin a pair."""
+    where = np.uint64(pair)
+    pairs.left[where] = left
+    pairs.right[where] = right
+    pairs.count[where] = 0
+    pairs.head[where] = -1
+    pairs.entries[where] = 0
+
+
+@inlined
+def add_entry(pairs: Any, entries: Any, entry: int, pair: int, at: int) -> None:
+    """Say that a pair is at a cell."""
+    where = np.uint64(pair)
+    entries[np.uint64(2 * entry)] = at
+    entries[np.uint64(2 * entry + 1)] = pairs.head[where]
+    pairs.head[where] = entry
+    pairs.entries[where] += 1
+
+
+# ------------------------------------------------------------------------------------------------------ the queue
+
+
+@inlined
+def is_before(pairs: Any, one: int, other: int) -> bool:
+    """Whether of two pairs of one count the first is merged first."""
+    left, other_left = pairs.left[np.uint64(one)], pairs.left[np.uint64(other)]
+    return left < other_left or (left == other_left and pairs.right[np.uint64(one)] < pairs.right[np.uint64(other)])
+
+
+@helper
+def push_heap(training: Any, count: int, pair: int) -> None:
+    """Put a pair into the heap of other pairs."""
+    numbers, counts, items = training.numbers, training.heap_count, training.heap_pair
+    at = numbers[HEAP]
+    numbers[HEAP] = at + 1
+    while at > 0:
+        above = (at - 1) >> 1
+        if counts[above] > count or (counts[above] == count and not is_before(training.pairs, pair, items[above])):
+            break
+        counts[at] = counts[above]
+        items[at] = items[above]
+        at = above
+    counts[at] = count
+    items[at] = pair
+
+
+@helper
+def pop_heap(training: Any) -> None:
+    """Take the first pair out of the heap of other pairs."""
+    numbers, counts, items = training.numbers, training.heap_count, training.heap_pair
+    size = numbers[HEAP] - 1
+    numbers[HEAP] = size
+    if size == 0:
+        return
+    count, pair = counts[size], items[size]
+    at = np.int64(0)
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and (
+            counts[below + 1] > counts[below]
+            or (counts[below + 1] == counts[below] and is_before(training.pairs, items[below + 1], items[below]))
+        ):
+            below += 1
+        if counts[below] < count or (counts[below] == count and not is_before(training.pairs, items[below], pair)):
+            break
+        counts[at] = counts[below]
+        items[at] = items[below]
+        at = below
+    counts[at] = count
+    items[at] = pair
+
+
+@inlined
+def sift_level(training: Any, at: int, size: int, pair: int) -> None:
+    """Put a pair into the level's heap at `at` or below."""
+    items = training.level
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and is_before(training.pairs, items[np.uint64(below + 1)], items[np.uint64(below)]):
+            below += 1
+        if not is_before(training.pairs, items[np.uint64(below)], pair):
+            break
+        items[np.uint64(at)] = items[np.uint64(below)]
+        at = below
+    items[np.uint64(at)] = pair
+
+
+@helper
+def pop_level(training: Any) -> None:
+    """Take the first pair out of the level's heap."""
+    size = training.numbers[LEVEL_PAIRS] - 1
+    training.numbers[LEVEL_PAIRS] = size
+    if size > 0:
+        sift_level(training, np.int64(0), size, training.level[size])
+
+
+@helper
+def next_level(training: Any) -> None:
+    """Go down to the next count, and make a heap of the pairs that still have it."""
+    numbers, pairs, level = training.numbers, training.pairs, training.level
+    numbers[LEVEL] -= 1
+    count = numbers[LEVEL]
+    pair = np.int64(training.buckets[count])
+    training.buckets[count] = -1
+    size = 0
+    while pair >= 0:
+        after = np.int64(pairs.waiting[pair])
+        now = pairs.count[pair]
+        if pairs.head[pair] != MERGED:
+            if now == count:
+                level[size] = pair
+                size += 1
+            elif now < count and now >= numbers[FLOOR]:
+                pairs.waiting[pair] = training.buckets[now]
+                training.buckets[now] = pair
+        pair = after
+    numbers[LEVEL_PAIRS] = size
+    for at in range((size >> 1) - 1, -1, -1):
+        sift_level(training, at, size, level[at])
+
+
+@inlined
+def put_in_queue(training: Any, pair: int) -> None:
+    """Let a new pair wait."""
+    count = training.pairs.count[np.uint64(pair)]
+    numbers = training.numbers
+    if count < numbers[FLOOR]:
+        return
+    if count < numbers[LEVEL]:
+        training.pairs.waiting[np.uint64(pair)] = training.buckets[np.uint64(count)]
+        training.buckets[np.uint64(count)] = pair
+        return
+    if count > numbers[LEVEL] or count >= training.buckets.size:
+        push_heap(training, count, pair)
+        return
+    at = numbers[LEVEL_PAIRS]
+    numbers[LEVEL_PAIRS] = at + 1
+    while at > 0:
+        above = (at - 1) >> 1
+        if not is_before(training.pairs, pair, training.level[np.uint64(above)]):
+            break
+        training.level[np.uint64(at)] = training.level[np.uint64(above)]
+        at = above
+    training.level[np.uint64(at)] = pair
+
+
+@kernel
+def start_queue(training: Any) -> int:
+    """Let all pairs wait.
+
+    Parameters
+    ----------
+    training : Training
+        Its buckets are all -1, its heap has room for all pairs.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    numbers = training.numbers
+    numbers[LEVEL] = training.buckets.size
+    numbers[LEVEL_PAIRS] = 0
+    numbers[HEAP] = 0
+    for pair in range(numbers[PAIRS]):
+        put_in_queue(training, pair)
+    return 0
+
+
+@helper
+def first_in_queue(training: Any) -> int:
+    """The pair to merge next, which stays in the queue; -1 if there is none."""
+    numbers, pairs = training.numbers, training.pairs
+    heap_count = np.int64(0)
+    while numbers[HEAP] > 0:
+        pair = np.int64(training.heap_pair[0])
+        heap_count = training.heap_count[0]
+        now = pairs.count[pair]
+        if pairs.head[pair] != MERGED and now == heap_count:
+            break
+        heap_count = 0
+        pop_heap(training)
+        if pairs.head[pair] != MERGED and now >= numbers[FLOOR]:
+            push_heap(training, now, pair)
+    while True:
+        while numbers[LEVEL_PAIRS] > 0:
+            pair = np.int64(training.level[0])
+            now = pairs.count[pair]
+            if pairs.head[pair] != MERGED and now == numbers[LEVEL]:
+                if heap_count > now or (heap_count == now and is_before(pairs, training.heap_pair[0], pair)):
+                    return np.int64(training.heap_pair[0])
+                return pair
+            pop_level(training)
+            # one whose count has risen is in the heap
+            if pairs.head[pair] != MERGED and now < numbers[LEVEL] and now >= numbers[FLOOR]:
+                pairs.waiting[pair] = training.buckets[now]
+                training.buckets[now] = pair
+        if heap_count >= numbers[LEVEL] and heap_count > 0:
+            return np.int64(training.heap_pair[0])
+        if numbers[LEVEL] <= numbers[FLOOR]:
+            return np.int64(training.heap_pair[0]) if heap_count > 0 else np.int64(-1)
+        next_level(training)
+
+
+# ----------------------------------------------------------------------------------------------------- the tokens
+
+
+@helper
+def token_slot(tokens: Any, first: int, n: int) -> np.uint64:
+    """Where in the table the string ``tokens.data[first:first + n]`` is or would be."""
+    value = multiply(np.uint64(n), MIX)
+    for i in range(n):
+        value = multiply(value ^ np.uint64(tokens.data[first + i]), MIX)
+        value ^= value >> np.uint64(32)
+    mask = np.uint64(tokens.table.size - 1)
+    slot = value & mask
+    while tokens.table[slot] >= 0:
+        symbol = np.int64(tokens.table[slot])
+        at = tokens.indptr[symbol]
+        if tokens.indptr[symbol + 1] - at == n:
+            i = 0
+            while i < n and tokens.data[at + i] == tokens.data[first + i]:
+                i += 1
+            if i == n:
+                break
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@kernel
+def fill_token_table(tokens: Any, n: int) -> int:
+    """Enter the first `n` tokens in their table, which is all -1.
+
+    Parameters
+    ----------
+    tokens : Tokens
+    n
+        Number of tokens.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    for symbol in range(n):
+        slot = token_slot(tokens, tokens.indptr[symbol], tokens.indptr[symbol + 1] - tokens.indptr[symbol])
+        if tokens.table[slot] < 0:
+            tokens.table[slot] = symbol
+    return 0
+
+
+@helper
+def merged_token(training: Any, left: int, right: int, prefix: Any) -> int:
+    """The symbol of the string that merging makes: a token that is there, or a new one at the end."""
+    numbers, tokens = training.numbers, training.tokens
+    first = numbers[BYTES]
+    used = first
+    for at in range(tokens.indptr[left], tokens.indptr[left + 1]):
+        tokens.data[used] = tokens.data[at]
+        used += 1
+    begin = tokens.indptr[right]
+    if numbers[PREFIX] > 0 and tokens.indptr[right + 1] - begin >= numbers[PREFIX]:
+        i = 0
+        while i < numbers[PREFIX] and tokens.data[begin + i] == prefix[i]:
+            i += 1
+        if i == numbers[PREFIX]:
+            begin += i
+    for at in range(begin, tokens.indptr[right + 1]):
+        tokens.data[used] = tokens.data[at]
+        used += 1
+    slot = token_slot(tokens, first, used - first)
+    length = tokens.length[left] + tokens.length[right]
+    if tokens.table[slot] >= 0:
+        known = np.int64(tokens.table[slot])
+        if tokens.length[known] == 0:
+            tokens.length[known] = length
+        return known
+    symbol = numbers[SYMBOLS]
+    tokens.table[slot] = symbol
+    tokens.indptr[symbol + 1] = used
+    tokens.length[symbol] = length
+    numbers[BYTES] = used
+    numbers[SYMBOLS] = symbol + 1
+    return symbol
+
+
+# ----------------------------------------------------------------------------------------------------- the merges
+
+
+@helper
+def link_pairs(training: Any) -> None:
+    """Put those pairs into the chains of their symbols that are not there yet."""
+    numbers, pairs, chains, links = training.numbers, training.pairs, training.chains, training.links
+    for pair in range(numbers[LINKED], numbers[PAIRS]):
+        left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
+        links[2 * pair] = chains[2 * left]
+        chains[2 * left] = pair
+        links[2 * pair + 1] = chains[2 * right + 1]
+        chains[2 * right + 1] = pair
+    numbers[LINKED] = numbers[PAIRS]
+
+
+@helper
+def stamp_known_pairs(training: Any, symbol: int, step: int) -> None:
+    """Write the stamps of all pairs of a token that was there before."""
+    pairs, chains, links, stamps = training.pairs, training.chains, training.links, training.stamps
+    link_pairs(training)
+    for side in range(2):
+        pair = np.int64(chains[2 * symbol + side])
+        while pair >= 0:
+            if pairs.head[pair] != MERGED:
+                other = np.int64(pairs.right[pair] if side == 0 else pairs.left[pair])
+                # side 0: (symbol, other); side 1: (other, symbol)
+                stamps[4 * other + 2 - 2 * side] = step
+                stamps[4 * other + 3 - 2 * side] = pair
+            pair = np.int64(links[2 * pair + side])
+
+
+@helper
+def requeue_known_pairs(training: Any, symbol: int, first_entry: int) -> None:
+    """Let those pairs of a token wait again whose counts have risen."""
+    pairs = training.pairs
+    for side in range(2):
+        pair = np.int64(training.chains[2 * symbol + side])
+        while pair >= 0:
+            if pairs.head[pair] >= first_entry and pairs.count[pair] >= training.numbers[FLOOR]:
+                push_heap(training, pairs.count[pair], pair)
+            pair = np.int64(training.links[2 * pair + side])
+
+
+@inlined
+def pair_with(training: Any, other: int, newest: int, is_right: int, step: int) -> int:
+    """The pair (other, newest), or (newest, other) with `is_right` 2; -1 where it is too long."""
+    stamps = training.stamps
+    where = np.uint64(4 * other + is_right)
+    if np.int64(stamps[where]) == step:
+        return np.int64(stamps[where + np.uint64(1)])
+    numbers, lengths = training.numbers, training.tokens.length
+    pair = np.int64(-1)
+    if np.int64(lengths[np.uint64(other)]) + np.int64(lengths[np.uint64(newest)]) <= numbers[LONGEST]:
+        pair = numbers[PAIRS]
+        numbers[PAIRS] = pair + 1
+        if is_right == 0:
+            new_pair(training.pairs, pair, other, newest)
+        else:
+            new_pair(training.pairs, pair, newest, other)
+    stamps[where] = step
+    stamps[where + np.uint64(1)] = pair
+    return pair
+
+
+@helper
+def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
+    """Merge a pair everywhere; returns the number of its entries."""
+    numbers, cells, pairs, entries, counts = (
+        training.numbers,
+        training.cells,
+        training.pairs,
+        training.entries,
+        training.counts,
+    )
+    is_double = pairs.left[pair] == pairs.right[pair]
+    entry = np.int64(pairs.head[pair])
+    pairs.head[pair] = MERGED
+    n_entries = numbers[ENTRIES]
+    visited = 0
+    applied = np.int64(0)
+    while entry >= 0:
+        at = np.int64(entries[np.uint64(2 * entry)])
+        entry = np.int64(entries[np.uint64(2 * entry + 1)])
+        if entry >= 0:
+            prefetch(cells, CELL * np.int64(entries[np.uint64(2 * entry)]))
+        visited += 1
+        if np.int64(cells[np.uint64(CELL * at + 1)]) != pair:
+            continue
+        weight = counts[np.uint64(cells[np.uint64(CELL * at + 2)])]
+        before = preceding(cells, at)
+        if is_double:
+            # of a run, pairs are merged from its left end, whichever of them comes first here
+            while np.int64(cells[np.uint64(CELL * before + 1)]) == pair:
+                at = before
+                before = preceding(cells, at)
+        while True:
+            applied += weight
+            second = following(cells, at)
+            after = following(cells, second)
+            left = np.int64(cells[np.uint64(CELL * before)])
+            if left != BOUNDARY:
+                old = np.int64(cells[np.uint64(CELL * before + 1)])
+                if old >= 0:
+                    pairs.count[np.uint64(old)] -= weight
+                if left == newest:
+                    new = pair_with(training, left, newest, 2, step)
+                else:
+                    new = pair_with(training, left, newest, 0, step)
+                cells[np.uint64(CELL * before + 1)] = new
+                if new >= 0:
+                    pairs.count[np.uint64(new)] += weight
+                    add_entry(pairs, entries, n_entries, new, before)
+                    n_entries += 1
+            right = np.int64(cells[np.uint64(CELL * after)])
+            old = np.int64(cells[np.uint64(CELL * second + 1)])
+            new = np.int64(-1)
+            if right != BOUNDARY:
+                if old >= 0:
+                    pairs.count[np.uint64(old)] -= weight
+                new = pair_with(training, right, newest, 2, step)
+                if new >= 0:
+                    pairs.count[np.uint64(new)] += weight
+                    add_entry(pairs, entries, n_entries, new, at)
+                    n_entries += 1
+            cells[np.uint64(CELL * second + 1)] = -1
+            cells[np.uint64(CELL * at)] = newest
+            cells[np.uint64(CELL * at + 1)] = new
+            cells[np.uint64(CELL * (at + 1))] = at - after
+            cells[np.uint64(CELL * (after - 1))] = at - after
+            if old != pair:
+                break
+            before = at
+            at = after
+            if np.int64(cells[np.uint64(CELL * at + 1)]) != pair:
+                break
+    numbers[ENTRIES] = n_entries
+    numbers[APPLIED] = applied
+    return visited
+
+
+@helper
+def missing_room(training: Any, pair: int) -> int:
+    """Which arrays are too small for a merge; DONE for none."""
+    numbers, pairs, tokens = training.numbers, training.pairs, training.tokens
+    room = 2 * np.int64(pairs.entries[pair])
+    if (numbers[ENTRIES] + room) * 2 > training.entries.size:
+        return MORE_ENTRIES
+    # a pair for each symbol on each side at most, and those that become known pairs again wait once more
+    most = 2 * numbers[SYMBOLS] + 2
+    if numbers[PAIRS] + min(room, most) > pairs.left.size:
+        return MORE_PAIRS
+    if numbers[HEAP] + most > training.heap_pair.size:
+        return MORE_HEAP
+    if numbers[MERGES] * 3 >= training.merges.size:
+        return MORE_MERGES
+    left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
+    size = tokens.indptr[left + 1] - tokens.indptr[left] + tokens.indptr[right + 1] - tokens.indptr[right]
+    if numbers[BYTES] + size > tokens.data.size:
+        return MORE_BYTES
+    return DONE
+
+
+@helper
+def begin_merge(training: Any, pair: int, prefix: Any) -> int:
+    """Write a merge down, and make its token, or write the stamps of a known one; returns the token."""
+    numbers, pairs = training.numbers, training.pairs
+    n_symbols = numbers[SYMBOLS]
+    left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
+    newest = merged_token(training, left, right, prefix)
+    merge = 3 * numbers[MERGES]
+    training.merges[merge] = left
+    training.merges[merge + 1] = right
+    training.merges[merge + 2] = newest
+    numbers[MERGES] += 1
+    numbers[STEP] += 1
+    pairs.count[pair] = 0
+    if newest < n_symbols:
+        head = pairs.head[pair]
+        pairs.head[pair] = MERGED
+        stamp_known_pairs(training, newest, numbers[STEP])
+        pairs.head[pair] = head
+    return newest
+
+
+@kernel
+def learn_merges(training: Any, prefix: Any, budget: int) -> int:
+    """Merge the first pair of the queue, and the next, until there are as many symbols as wanted.
+
+    Parameters
+    ----------
+    training : Training
+    prefix
+        uint8[numbers[PREFIX]], what tokens that continue a word begin with.
+    budget
+        Entries after which to pause.
+
+    Returns
+    -------
+    int
+        DONE, PAUSED, EXHAUSTED, or which arrays must grow before the next call: MORE_PAIRS (then those by pair),
+        MORE_ENTRIES, MORE_MERGES, MORE_BYTES, MORE_HEAP.
+    """
+    numbers = training.numbers
+    while numbers[SYMBOLS] < numbers[TARGET]:
+        if budget <= 0:
+            return PAUSED
+        pair = first_in_queue(training)
+        if pair < 0:
+            return EXHAUSTED
+        status = missing_room(training, pair)
+        if status != DONE:
+            return status
+        n_symbols, n_pairs, n_entries = numbers[SYMBOLS], numbers[PAIRS], numbers[ENTRIES]
+        newest = begin_merge(training, pair, prefix)
+        budget -= merge_pair(training, pair, newest, numbers[STEP]) + 8
+        for new in range(n_pairs, numbers[PAIRS]):
+            put_in_queue(training, new)
+        if newest < n_symbols:
+            requeue_known_pairs(training, newest, n_entries)
+    return DONE

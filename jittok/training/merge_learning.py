@@ -1,0 +1,339 @@
+"""Learn byte-pair merges from words: the arrays around :mod:`jittok.kernels.train_bpe`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import ArgumentError
+from jittok.kernels import train_bpe as kernels
+from jittok.kernels import train_wordpiece as likelihood
+from jittok.tables import read_only
+
+#: Entries that a call of a kernel visits, about: some hundredths of a second.
+SLICE = 1 << 20
+#: Pairs that there is room for at first, and entries for each letter.
+FIRST_PAIRS = 1 << 12
+FIRST_ENTRIES = 2
+#: Bytes of a token, about.
+TOKEN_BYTES = 10
+#: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
+BUCKETS = 1 << 16
+#: No limit of a token's letters.
+UNLIMITED = 1 << 31
+_LARGEST = (1 << 31) - 1
+
+
+class Words(NamedTuple):
+    """Words as symbols.
+
+    Attributes
+    ----------
+    symbols
+        int32[m], symbols of all words, one after another.
+    indptr
+        int64[n + 1], word `i` is ``symbols[indptr[i]:indptr[i + 1]]``.
+    counts
+        int64[n], how often each occurs.
+    """
+
+    symbols: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+class Letters(NamedTuple):
+    """Words as text, and which symbol each of their letters is.
+
+    Attributes
+    ----------
+    data, indptr, counts
+        Words in UTF-8, and how often each occurs.
+    byte_level
+        Whether letters are bytes, not codepoints.
+    last_differs
+        Whether the last letter of a word is another symbol than elsewhere.
+    symbols
+        int32[4, letters]; see :func:`jittok.kernels.train_bpe.fill_cells`.
+    """
+
+    data: NDArray[np.uint8]
+    indptr: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    byte_level: bool
+    last_differs: bool
+    symbols: NDArray[np.int32]
+
+
+class Rules(NamedTuple):
+    """What restricts merges.
+
+    Attributes
+    ----------
+    min_frequency
+        Least count of a pair.
+    max_letters
+        Most letters of a token.
+    prefix
+        What tokens that continue a word begin with, in UTF-8: left out where a token is put behind another.
+    by_likelihood
+        Whether the next pair is that of the greatest count(ab) / (count(a) count(b)), not of the greatest count(ab).
+    """
+
+    min_frequency: int = 1
+    max_letters: int = UNLIMITED
+    prefix: bytes = b""
+    by_likelihood: bool = False
+
+
+class MergeLearner:
+    """A vocabulary that grows by merges.
+
+    Parameters
+    ----------
+    words
+        What to learn from.
+    tokens
+        Strings of the symbols that there are, by id. All differ.
+    lengths
+        Letters of each.
+    rules
+        What restricts merges.
+    size
+        Number of tokens to have in the end.
+    """
+
+    def __init__(
+        self, words: Words | Letters, tokens: Sequence[str], lengths: Sequence[int], rules: Rules, size: int
+    ) -> None:
+        self._prefix = np.frombuffer(rules.prefix, np.uint8)
+        # A word of one letter has no pairs, but counts for its letter's likelihood.
+        self._least = 1 if rules.by_likelihood else 2
+        cells, used = _cells(words, self._least)
+        if used > _LARGEST // 3:
+            raise ArgumentError(
+                f"the words have {used:,} letters in all, more than {_LARGEST // 3:,}; leave out rare words, or cut texts"
+                " into shorter words by a pre-tokenizer"
+            )
+        self._used = used
+        n = len(tokens)
+        # No more merges than there are letters to merge.
+        capacity = min(max(size, n), n + used) + 1
+        numbers = np.zeros(kernels.N_NUMBERS, np.int64)
+        numbers[kernels.SYMBOLS] = n
+        numbers[kernels.TARGET] = size
+        numbers[kernels.FLOOR] = max(rules.min_frequency, 1)
+        numbers[kernels.LONGEST] = min(rules.max_letters, UNLIMITED)
+        numbers[kernels.PREFIX] = len(rules.prefix)
+        numbers[kernels.CELL_AT] = 1
+        strings = [token.encode("utf-8", "surrogatepass") for token in tokens]
+        text = b"".join(strings)
+        numbers[kernels.BYTES] = len(text)
+        data = np.empty(len(text) + TOKEN_BYTES * (capacity - n) + 64, np.uint8)
+        data[: len(text)] = np.frombuffer(text, np.uint8)
+        indptr = np.zeros(capacity + 1, np.int64)
+        np.cumsum(np.array([len(string) for string in strings], np.int64), out=indptr[1 : n + 1])
+        length = np.empty(capacity, np.int32)
+        length[:n] = lengths
+        n_pairs = FIRST_PAIRS
+        self._training = kernels.Training(
+            numbers=numbers,
+            cells=cells,
+            counts=read_only(np.ascontiguousarray(words.counts, np.int64)),
+            pairs=_no_pairs(n_pairs),
+            entries=np.empty(2 * min(FIRST_ENTRIES * used + 16, _LARGEST), np.int32),
+            tokens=kernels.Tokens(data, indptr, length, np.full(_power_of_two(2 * capacity), -1, np.int32)),
+            stamps=np.zeros(4 * capacity, np.int32),
+            chains=np.full(2 * capacity, -1, np.int32),
+            links=np.empty(2 * n_pairs, np.int32),
+            buckets=np.full(BUCKETS, -1, np.int32),
+            level=np.empty(n_pairs, np.int32),
+            heap_count=np.empty(0, np.int64),
+            heap_pair=np.empty(0, np.int32),
+            merges=np.empty(3 * (capacity - n + 64), np.int32),
+        )
+        kernels.fill_token_table(self._training.tokens, n)
+        self._scores: likelihood.Scores | None = None
+        if rules.by_likelihood:
+            self._scores = likelihood.Scores(np.zeros(capacity, np.int64), np.empty(0, np.float64), np.empty(0, np.int32))
+        self._is_counted = False
+
+    # ------------------------------------------------------------------------------------------------------- running
+
+    def run(self, after_slice: Callable[[int], object] = lambda size: None) -> bool:
+        """Learn merges until there are as many tokens as wanted, or no pair is left.
+
+        Parameters
+        ----------
+        after_slice
+            Called every few hundredths of a second, with the number of tokens. When it raises, nothing is lost: learning
+            goes on with another call.
+
+        Returns
+        -------
+        bool
+            Whether there are as many tokens as wanted.
+        """
+        if not self._is_counted:
+            self._count_pairs(after_slice)
+        while True:
+            if self._scores is None:
+                status = kernels.learn_merges(self._training, self._prefix, SLICE)
+            else:
+                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, SLICE)
+            if status in (kernels.DONE, kernels.EXHAUSTED):
+                return bool(status == kernels.DONE)
+            if status == kernels.PAUSED:
+                after_slice(self.size)
+            else:
+                self._grow(status)
+
+    def _count_pairs(self, after_slice: Callable[[int], object]) -> None:
+        table = np.full(1 << 14, -1, np.int32)
+        while True:
+            status = kernels.count_pairs(self._training, table, self._used, 4 * SLICE)
+            if status == kernels.DONE:
+                break
+            if status == kernels.PAUSED:
+                after_slice(self.size)
+            elif status == kernels.MORE_TABLE:
+                table = np.full(2 * len(table), -1, np.int32)
+            else:
+                self._grow(status)
+        heap = self._heap_size()
+        self._training = self._training._replace(heap_count=np.empty(heap, np.int64), heap_pair=np.empty(heap, np.int32))
+        if self._scores is None:
+            kernels.start_queue(self._training)
+        else:
+            self._scores = self._scores._replace(heap_score=np.empty(heap, np.float64), heap_pair=np.empty(heap, np.int32))
+            likelihood.start_scores(self._training, self._scores, self._used)
+        self._is_counted = True
+
+    def _heap_size(self) -> int:
+        """Room in a heap for all pairs and, several times, for those of a symbol."""
+        return 4 * self._number(kernels.PAIRS) + 8 * len(self._training.chains) + 64
+
+    def _grow(self, status: int) -> None:
+        """Make the arrays larger that a kernel found too small."""
+        training = self._training
+        if status == kernels.MORE_PAIRS:
+            used = self._number(kernels.PAIRS)
+            size = 2 * used + len(training.chains) + 4
+            training = training._replace(
+                pairs=kernels.Pairs(*(_larger(array, used, size) for array in training.pairs)),
+                level=_larger(training.level, self._number(kernels.LEVEL_PAIRS), size),
+                links=_larger(training.links, 2 * self._number(kernels.LINKED), 2 * size),
+            )
+        elif status == kernels.MORE_ENTRIES:
+            used = self._number(kernels.ENTRIES)
+            size = min(used + used // 2 + 2 * self._used, _LARGEST)
+            if 2 * size <= len(training.entries):
+                raise ArgumentError("the words have too many letters in all; leave out rare words")
+            training = training._replace(entries=_larger(training.entries, 2 * used, 2 * size))
+        elif status == kernels.MORE_MERGES:
+            used = 3 * self._number(kernels.MERGES)
+            training = training._replace(merges=_larger(training.merges, used, 2 * used + 192))
+        elif status == kernels.MORE_BYTES:
+            used = self._number(kernels.BYTES)
+            longest = 2 * int(np.diff(training.tokens.indptr[: self.size + 1]).max())
+            data = _larger(training.tokens.data, used, 2 * used + longest)
+            training = training._replace(tokens=training.tokens._replace(data=data))
+        elif self._scores is not None:
+            assert status == kernels.MORE_HEAP, status
+            used, size = self._number(kernels.SCORED), self._heap_size()
+            self._scores = self._scores._replace(
+                heap_score=_larger(self._scores.heap_score, used, size),
+                heap_pair=_larger(self._scores.heap_pair, used, size),
+            )
+        else:
+            assert status == kernels.MORE_HEAP, status
+            used = self._number(kernels.HEAP)
+            size = 2 * used + self._heap_size()
+            training = training._replace(
+                heap_count=_larger(training.heap_count, used, size), heap_pair=_larger(training.heap_pair, used, size)
+            )
+        self._training = training
+
+    # ------------------------------------------------------------------------------------------------------- results
+
+    def _number(self, name: int) -> int:
+        return int(self._training.numbers[name])
+
+    @property
+    def size(self) -> int:
+        """Number of tokens by now."""
+        return self._number(kernels.SYMBOLS)
+
+    @property
+    def merges(self) -> NDArray[np.int32]:
+        """int32[merges, 3]: left, right and resulting token of each, in the order in which they were learned."""
+        return self._training.merges[: 3 * self._number(kernels.MERGES)].reshape(-1, 3)
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """Letters of each token."""
+        return self._training.tokens.length[: self.size]
+
+    @property
+    def tokens(self) -> list[str]:
+        """The strings of all tokens."""
+        tokens = self._training.tokens
+        data = tokens.data[: self._number(kernels.BYTES)]
+        # Where strings begin, in codepoints: all bytes but those that continue one.
+        begins = np.zeros(len(data) + 1, np.int64)
+        np.cumsum((data & 0xC0) != 0x80, out=begins[1:])
+        places = begins[tokens.indptr[: self.size + 1]].tolist()
+        text = data.tobytes().decode("utf-8", "surrogatepass")
+        return [text[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+
+    def words(self) -> Words:
+        """The words as they are by now: with these, and the tokens, learning can go on elsewhere."""
+        symbols = np.empty(self._used, np.int32)
+        indptr, counts = np.empty(self._used + 1, np.int64), np.empty(self._used, np.int64)
+        n = kernels.symbols_of_cells(
+            self._training.cells, self._used, self._training.counts, self._least, symbols, indptr, counts
+        )
+        return Words(symbols[: int(indptr[n])], indptr[: n + 1], counts[:n])
+
+
+def _cells(words: Words | Letters, least: int) -> tuple[NDArray[np.int32], int]:
+    """Words as cells, and the number of these."""
+    if isinstance(words, Words):
+        cells = np.empty(kernels.CELL * (len(words.symbols) + len(words.indptr)), np.int32)
+        used = kernels.fill_cells_of_symbols(
+            read_only(words.symbols), read_only(words.indptr), read_only(words.counts), least, cells
+        )
+        return cells, int(used)
+    cells = np.empty(kernels.CELL * (len(words.data) + len(words.indptr)), np.int32)
+    used = kernels.fill_cells(
+        read_only(words.data),
+        read_only(words.indptr),
+        read_only(words.counts),
+        int(words.byte_level),
+        int(words.last_differs),
+        read_only(words.symbols),
+        least,
+        cells,
+    )
+    return cells, int(used)
+
+
+def _no_pairs(capacity: int) -> kernels.Pairs:
+    def numbers() -> NDArray[np.int32]:
+        return np.empty(capacity, np.int32)
+
+    return kernels.Pairs(numbers(), numbers(), np.empty(capacity, np.int64), numbers(), numbers(), numbers())
+
+
+def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+    """A copy of the first `used` items with room for `size`."""
+    result = np.empty(max(size, len(array)), array.dtype)
+    result[:used] = array[:used]
+    return result
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 1).bit_length()

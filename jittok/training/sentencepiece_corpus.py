@@ -1,0 +1,608 @@
+"""Texts as SentencePiece's trainers see them: normalised, cut into words, counted, rare characters put aside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.errors import ArgumentError
+from jittok.rewriting import Rewriter, build_rewriter
+from jittok.tables import read_only
+from jittok.training.progress import Progress
+from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
+from jittok.training.texts import TextBatch, TextReport, read_texts
+from jittok.training.word_counts import WordCounts
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_NO_WEIGHTS = read_only(np.zeros(0, np.int64))
+#: Bytes of text that a worker takes at a time.
+BATCH_BYTES = 1 << 20
+#: Bits of the number of slots of a new table, and bytes for its long words.
+_SHORT_BITS, _LONG_BITS, _KEPT_BYTES = 12, 10, 1 << 14
+#: Options that say what becomes of texts before the alphabet is chosen: counts are of equal ones.
+_WORD_OPTIONS = (
+    *("max_sentence_length", "split_by_whitespace", "treat_whitespace_as_suffix", "allow_whitespace_only_pieces"),
+    *("pretokenization_delimiter", "normalization_rule_name", "normalization_rule_tsv", "add_dummy_prefix"),
+    "remove_extra_whitespaces",
+)
+_REASONS = ("empty", "longer than max_sentence_length", "with U+2585, which is reserved")
+_VANISHED = "without anything but blanks"
+
+
+@dataclass(frozen=True)
+class CountedWords:
+    """Words before the alphabet is known, in no particular order.
+
+    Attributes
+    ----------
+    data, indptr
+        uint8[m + padding], int64[n + 1]: word `i` is ``data[indptr[i]:indptr[i + 1]]``, UTF-8, with U+0020 for U+2581
+        and U+001F for boundaries.
+    counts
+        int64[n], how often each occurs.
+    report
+        What was found in the texts, and left out.
+    """
+
+    data: NDArray[np.uint8]
+    indptr: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    report: TextReport = field(default_factory=TextReport)
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The characters that become pieces.
+
+    Attributes
+    ----------
+    letters
+        uint32[k], codepoints, the most frequent first, of equals the smaller one. U+2581 is one of them, U+2585 and
+        U+001F never are. Empty with ``auto_character_coverage``, where all characters stay.
+    counts
+        int64[k], how often each occurs; 0 for required characters that do not.
+    characters, character_counts
+        uint32[j], int64[j]: all characters of the words, by codepoint, U+001F among them.
+    """
+
+    letters: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+    characters: NDArray[np.uint32]
+    character_counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SentencePieceCorpus:
+    """Counted words and the alphabet.
+
+    Attributes
+    ----------
+    letters, letter_counts
+        See :class:`Alphabet`.
+    codepoints, indptr, counts
+        uint32[m], int64[n + 1], int64[n]: word `i` is ``codepoints[indptr[i]:indptr[i + 1]]`` and occurs ``counts[i]``
+        times. U+2585 stands for every character outside of the alphabet and for boundaries. Sorted by count, the
+        largest first, then by their UTF-8; each once. With ``split_by_whitespace=False`` these are whole texts, in
+        the order in which the reference has them, not counted together.
+    report
+        What was found in the texts, and left out.
+    """
+
+    letters: NDArray[np.uint32]
+    letter_counts: NDArray[np.int64]
+    codepoints: NDArray[np.uint32]
+    indptr: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    report: TextReport = field(default_factory=TextReport)
+
+
+class _Reader:
+    """What is done with every batch of texts; immutable, shared by threads."""
+
+    def __init__(self, options: SentencePieceOptions):
+        self.options = options
+        self.rewriter: Rewriter = build_rewriter((options.normalizer(),), compact=True)
+        meta = [piece for piece, _ in options.meta_pieces().values()]
+        self.symbols = [_symbol_tables(symbols) for symbols in (meta, [options.pretokenization_delimiter])]
+
+    def read(
+        self, batch: TextBatch, strips: bool, left_out: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """Choose and normalise texts, and mark boundaries: data, starts and ends of the texts that are left."""
+        from jittok.kernels.sentencepiece_corpus import mark_boundaries
+
+        data, starts, ends = _select(batch, strips, self.options.max_sentence_length, left_out)
+        done = self.rewriter.apply(data, starts, ends, alignment=False)
+        for tables in self.symbols:
+            if tables is not None:
+                mark_boundaries(*tables, done.data, done.starts, done.ends)
+        return done.data, done.starts, done.ends
+
+
+def _select(
+    batch: TextBatch, strips: bool, most: int, left_out: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The texts that are trained on: data, starts and ends."""
+    from jittok.kernels.sentencepiece_corpus import select_texts
+
+    n = len(batch.indptr) - 1
+    starts, ends = np.empty(n, np.int64), np.empty(n, np.int64)
+    data = read_only(batch.data)
+    kept = int(select_texts(data, read_only(batch.indptr), int(strips), most, starts, ends, left_out))
+    return data, starts[:kept], ends[:kept]
+
+
+def _symbol_tables(symbols: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]] | None:
+    """A double array of symbols as they look in normalised text with U+0020 for U+2581, and their first bytes."""
+    from jittok.build.charsmap import build_double_array
+
+    # There is no U+0020 in text that the reference searches.
+    keys = sorted({symbol.replace(BLANK, " ").encode() for symbol in symbols if symbol and " " not in symbol})
+    if not keys:
+        return None
+    first = np.array(sorted({key[0] for key in keys}), np.uint8)
+    return read_only(build_double_array(keys, [0] * len(keys))), read_only(first)
+
+
+class WordCounter:
+    """Counts words; grows as needed. For one thread at a time."""
+
+    def __init__(self, mode: int):
+        from jittok.kernels.sentencepiece_corpus import new_word_table
+
+        self.mode = mode
+        self.table = new_word_table(_SHORT_BITS, _LONG_BITS, _KEPT_BYTES)
+
+    def add(
+        self,
+        data: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        weights: NDArray[np.int64] = _NO_WEIGHTS,
+        mode: int | None = None,
+    ) -> None:
+        """Count the words of texts; `data` has 64 bytes to spare."""
+        from jittok.kernels import sentencepiece_corpus as kernels
+
+        arguments = read_only(data), read_only(starts), read_only(ends), read_only(weights)
+        mode = self.mode if mode is None else mode
+        while (status := int(kernels.count_words(*arguments, mode, self.table))) != kernels.DONE:
+            self._grow(status)
+
+    def _grow(self, lacking: int) -> None:
+        from jittok.kernels import sentencepiece_corpus as kernels
+
+        table = self.table
+        slots, long_slots, kept = len(table.slots), len(table.long_slots), len(table.kept)
+        if lacking == kernels.NO_KEPT_ROOM:
+            # At least the longest text fits then.
+            more = np.empty(2 * kept + (1 << 20 if kept > 1 << 18 else 0), np.uint8)
+            more[:kept] = table.kept
+            self.table = table._replace(kept=more)
+            return
+        grows_short = lacking == kernels.NO_SHORT_ROOM
+        larger = kernels.new_word_table(
+            (slots >> 2).bit_length() - (not grows_short), (long_slots >> 2).bit_length() - grows_short, 0
+        )._replace(kept=table.kept)
+        kernels.move_words(table, larger)
+        self.table = larger
+
+    def words(self) -> CountedWords:
+        """All words so far."""
+        from jittok.kernels import sentencepiece_corpus as kernels
+
+        numbers = self.table.numbers
+        n = int(numbers[kernels.SHORT_USED] + numbers[kernels.LONG_USED])
+        size = 15 * int(numbers[kernels.SHORT_USED]) + int(numbers[kernels.KEPT_USED])
+        data = np.empty(size + kernels.PADDING, np.uint8)
+        indptr = np.empty(n + 1, np.int64)
+        counts = np.empty(n, np.int64)
+        size = int(kernels.list_words(self.table, data, indptr, counts))
+        data[size : size + kernels.PADDING] = 0
+        return CountedWords(data[: size + kernels.PADDING], indptr, counts)
+
+
+def word_mode(options: SentencePieceOptions) -> int:
+    """Where texts are cut into words, as the kernels call it."""
+    from jittok.kernels import sentencepiece_corpus as kernels
+
+    if not options.split_by_whitespace:
+        return kernels.WHOLE
+    if options.treat_whitespace_as_suffix:
+        return kernels.BEHIND_RUN if options.allow_whitespace_only_pieces else kernels.BEHIND
+    return kernels.BEFORE_RUN if options.allow_whitespace_only_pieces else kernels.BEFORE
+
+
+def _no_more_than(batch: TextBatch, n_bytes: int) -> Iterator[TextBatch]:
+    """Cut a batch into smaller ones of about so many bytes."""
+    data, indptr = batch
+    first, n = 0, len(indptr) - 1
+    while first < n:
+        last = int(np.searchsorted(indptr, indptr[first] + n_bytes, side="left"))
+        last = min(max(last, first + 1), n)
+        yield TextBatch(data, indptr[first : last + 1])
+        first = last
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
+    return int(threads)
+
+
+class _TextCounter:
+    """Counts the words of batches, on several threads."""
+
+    def __init__(self, options: SentencePieceOptions, report: TextReport, strips: bool):
+        self.reader = _Reader(options)
+        self.report = report
+        self._strips = strips
+        self._mode = word_mode(options)
+        self._free: list[WordCounter] = []
+        self._every: list[WordCounter] = []
+
+    def work(self, batch: TextBatch) -> tuple[NDArray[np.int64], int, int]:
+        """Count a batch: how many texts were left out, how many were nothing but blanks, and bytes."""
+        counter = self._free.pop() if self._free else WordCounter(self._mode)
+        left_out = np.zeros(3, np.int64)
+        data, starts, ends = self.reader.read(batch, self._strips, left_out)
+        counter.add(data, starts, ends)
+        self._free.append(counter)
+        return left_out, int((starts == ends).sum()), int(batch.indptr[-1] - batch.indptr[0])
+
+    def take(self, result: tuple[NDArray[np.int64], int, int]) -> int:
+        """Note what :meth:`work` gave; the bytes."""
+        left_out, vanished, n_bytes = result
+        for reason, n in zip((*_REASONS, _VANISHED), [*left_out.tolist(), vanished], strict=True):
+            self.report.skip(reason, n)
+        return n_bytes
+
+    def run(self, batches: Iterable[TextBatch], threads: int, bar: Progress) -> None:
+        """Count all batches."""
+        if threads == 1:
+            for batch in batches:
+                bar.advance(self.take(self.work(batch)))
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        pending: list[Future[tuple[NDArray[np.int64], int, int]]] = []
+        with ThreadPoolExecutor(threads, thread_name_prefix="jittok") as pool:
+            try:
+                for batch in batches:
+                    pending.append(pool.submit(self.work, batch))
+                    while len(pending) > 2 * threads:
+                        bar.advance(self.take(pending.pop(0).result()))
+                for future in pending:
+                    bar.advance(self.take(future.result()))
+            except BaseException:
+                for future in pending:
+                    future.cancel()
+                raise
+
+    def words(self) -> CountedWords:
+        """All words."""
+        from jittok.kernels.sentencepiece_corpus import WHOLE
+
+        counters = self._free  # nobody works any more
+        if not counters:
+            counters = [WordCounter(self._mode)]
+        counters.sort(key=lambda counter: -int(counter.table.numbers[0]))
+        for other in counters[1:]:
+            words = other.words()
+            counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
+        words = counters[0].words()
+        return CountedWords(words.data, words.indptr, words.counts, self.report)
+
+
+def _reads_paths(texts: object) -> bool:
+    """Whether texts are lines of files, from which the reference takes nothing away but the newline."""
+    if isinstance(texts, list | tuple):
+        return all(isinstance(text, os.PathLike) for text in texts)
+    return isinstance(texts, str | os.PathLike)
+
+
+def _some_texts(texts: object, options: SentencePieceOptions, report: TextReport, reading: Any) -> Iterator[TextBatch]:
+    """Batches of texts, as many as are wanted."""
+    left = options.input_sentence_size or -1
+    for batch in read_texts(texts, report, **{"keep_line_ends": False, **reading}):
+        for part in _no_more_than(batch, BATCH_BYTES):
+            if left < 0:
+                yield part
+                continue
+            # Only those that are trained on are counted.
+            for number in range(len(part.indptr) - 1):
+                one = TextBatch(part.data, part.indptr[number : number + 2])
+                left_out = np.zeros(3, np.int64)
+                _select(one, not _reads_paths(texts), options.max_sentence_length, left_out)
+                yield one
+                left -= not left_out.any()
+                if left == 0:
+                    return
+
+
+def count_texts(
+    texts: object,
+    options: SentencePieceOptions,
+    *,
+    threads: int | None = None,
+    progress: bool = False,
+    **reading: Any,
+) -> CountedWords:
+    """Count the words of texts.
+
+    Parameters
+    ----------
+    texts
+        One sentence each: a path, or any iterable; see :func:`~jittok.training.texts.read_texts`. CR and LF at the end
+        of a sentence are left out, but of lines of files only the newline is.
+    options
+        See :class:`~jittok.training.sentencepiece_options.SentencePieceOptions`.
+    threads
+        At most so many threads; None: one for each processor. The words do not depend on it, their order does.
+    progress
+        Whether to show how far it is.
+    **reading
+        See :func:`~jittok.training.texts.read_texts`.
+
+    Returns
+    -------
+    CountedWords
+        Memory goes with the words that differ, not with the texts.
+    """
+    report = TextReport()
+    counter = _TextCounter(options, report, not _reads_paths(texts))
+    with Progress(None, "B", "counting words", progress) as bar:
+        counter.run(_some_texts(texts, options, report, reading), _threads(threads), bar)
+    return counter.words()
+
+
+def count_sentencepiece_words(
+    texts: object, *, threads: int | None = None, progress: bool = False, **options: Any
+) -> WordCounts:
+    """Count the words of a part of a corpus, for SentencePiece's BPE and unigram trainers.
+
+    Parameters
+    ----------
+    texts
+        See :func:`count_texts`.
+    threads, progress
+        As there.
+    **options
+        Those of the trainer, of which only those matter that say what becomes of texts; and ``field``, ``column`` and
+        ``errors`` of :func:`~jittok.training.texts.read_texts`.
+
+    Returns
+    -------
+    WordCounts
+        To be saved, merged, and given to a trainer as ``counts=``, with the same options.
+    """
+    from jittok.training.sentencepiece_options import sentencepiece_options
+
+    reading = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    checked = sentencepiece_options("bpe", **options)
+    words = count_texts(texts, checked, threads=threads, progress=progress, **reading)
+    content, bounds = words.data.tobytes(), words.indptr.tolist()
+    listed = [content[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+    order = sorted(range(len(listed)), key=listed.__getitem__)
+    lengths = [len(listed[i]) for i in order]
+    return WordCounts(
+        np.frombuffer(b"".join(listed[i] for i in order), np.uint8),
+        np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64))),
+        words.counts[order],
+        word_settings(checked),
+        words.report,
+    )
+
+
+def word_settings(options: SentencePieceOptions) -> dict[str, Any]:
+    """What counted words depend on, as JSON values."""
+    meta = sorted(piece for piece, _ in options.meta_pieces().values())
+    return {"rules": "sentencepiece", "meta_pieces": meta, **{name: getattr(options, name) for name in _WORD_OPTIONS}}
+
+
+def words_of_counts(counts: Any, options: SentencePieceOptions) -> CountedWords:
+    """Words that were counted before.
+
+    Parameters
+    ----------
+    counts
+        What :func:`count_sentencepiece_words` gave, the path of such a file, or a list of these.
+    options
+        Must be those that the words were counted with.
+
+    Raises
+    ------
+    ArgumentError
+        They are not.
+    """
+    several = counts if isinstance(counts, list | tuple) else [counts]
+    read = [one if isinstance(one, WordCounts) else WordCounts.load(one) for one in several]
+    if not read:
+        raise ArgumentError("counts: expected at least one")
+    wanted = word_settings(options)
+    counter = WordCounter(0)
+    report = TextReport()
+    for one in read:
+        for name, value in wanted.items():
+            if one.settings.get(name) != value:
+                raise ArgumentError(
+                    f"counts: the words were counted with {name}={one.settings.get(name)!r}, but {value!r} is asked for; "
+                    "count them with count_sentencepiece_words() and the options of training"
+                )
+        data = np.concatenate((one.data[: int(one.indptr[-1])], np.zeros(64, np.uint8)))
+        counter.add(data, one.indptr[:-1], one.indptr[1:], one.counts)
+        report.add(one.report)
+    words = counter.words()
+    return CountedWords(words.data, words.indptr, words.counts, report)
+
+
+def alphabet_of(words: CountedWords, options: SentencePieceOptions) -> Alphabet:
+    """Choose the alphabet.
+
+    Parameters
+    ----------
+    words
+        All of them.
+    options
+        Its coverage, required characters, and size of the vocabulary.
+
+    Raises
+    ------
+    ArgumentError
+        There are no characters, or more than the vocabulary has room for.
+    """
+    from jittok.kernels.sentencepiece_corpus import count_characters
+
+    dense = np.zeros(0x110000, np.int64)
+    count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
+    dense[ord(BLANK)] += dense[ord(" ")]
+    dense[ord(" ")] = 0
+    characters = np.flatnonzero(dense)
+    character_counts = dense[characters]
+    meta = len(options.meta_pieces())
+    if options.auto_character_coverage:
+        if meta >= options.vocab_size:
+            raise ArgumentError(f"vocab_size={options.vocab_size}: there are {meta} meta pieces; expected more")
+        if not len(characters):
+            raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
+        letters = counts = np.zeros(0, np.int64)
+    else:
+        letters, counts = _letters(dense, options)
+        if len(letters) + meta > options.vocab_size:
+            raise ArgumentError(
+                f"vocab_size={options.vocab_size}: the alphabet has {len(letters)} characters and there are {meta} meta "
+                "pieces; expected at least as many together, or a smaller character_coverage"
+            )
+    return Alphabet(letters.astype(np.uint32), counts, characters.astype(np.uint32), character_counts)
+
+
+def _letters(dense: NDArray[np.int64], options: SentencePieceOptions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The alphabet and its counts, the most frequent first."""
+    dense[0] = 0
+    total = int(dense.sum())
+    if total == 0:
+        raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
+    required = np.zeros(len(dense), np.bool_)
+    required[[ord(letter) for letter in options.required_chars if letter != "\0"]] = True
+    found = np.flatnonzero((dense > 0) | required)
+    order = found[np.lexsort((found, -dense[found], ~required[found]))]
+    before = np.cumsum(dense[order]) - dense[order]
+    # As the reference computes it: float64 division, rounded to float32.
+    covered = (before / total).astype(np.float32) >= np.float32(options.character_coverage)
+    order = order[: int(np.argmax(covered)) if covered.any() else len(order)]
+    if (order == ord(OUTSIDE)).any():
+        raise ArgumentError("normalization: the rules make U+2585, which is reserved; leave that rule out")
+    order = order[order != ord(BOUNDARY)]
+    order = order[np.lexsort((order, -dense[order]))]
+    return order, dense[order]
+
+
+def load_corpus(
+    texts: object,
+    options: SentencePieceOptions,
+    *,
+    counts: Any = None,
+    threads: int | None = None,
+    progress: bool = False,
+    **reading: Any,
+) -> SentencePieceCorpus:
+    """Read texts as the reference's trainers do.
+
+    Parameters
+    ----------
+    texts
+        See :func:`count_texts`.
+    options
+        See :class:`~jittok.training.sentencepiece_options.SentencePieceOptions`.
+    counts
+        Instead of texts: see :func:`words_of_counts`.
+    threads, progress, **reading
+        See :func:`count_texts`. The result does not depend on the number of threads.
+
+    Returns
+    -------
+    SentencePieceCorpus
+
+    Raises
+    ------
+    ArgumentError
+        Nothing is left, or the alphabet is larger than the vocabulary.
+    """
+    if counts is not None:
+        words = words_of_counts(counts, options)
+    elif options.split_by_whitespace:
+        words = count_texts(texts, options, threads=threads, progress=progress, **reading)
+    else:
+        words = _whole_texts(texts, options, reading)
+    alphabet = alphabet_of(words, options)
+    codepoints, indptr = decoded_words(words, alphabet)
+    if options.split_by_whitespace or counts is not None:
+        codepoints, indptr, n_times = _in_order(codepoints, indptr, words.counts)
+    else:
+        n_times = words.counts
+    return SentencePieceCorpus(alphabet.letters, alphabet.counts, codepoints, indptr, n_times, words.report)
+
+
+def _whole_texts(texts: object, options: SentencePieceOptions, reading: Any) -> CountedWords:
+    """Whole texts, each counted once, in the order in which the reference has them."""
+    report = TextReport()
+    counter = _TextCounter(options, report, not _reads_paths(texts))
+    kept: list[bytes] = []
+    for batch in _some_texts(texts, options, report, reading):
+        left_out = np.zeros(3, np.int64)
+        data, starts, ends = counter.reader.read(batch, not _reads_paths(texts), left_out)
+        content = data.tobytes()
+        kept += [content[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+        counter.take((left_out, 0, 0))
+    at = 0
+    while at < len(kept):  # the last one comes in the place of one that is empty
+        if kept[at]:
+            at += 1
+        else:
+            report.skip(_VANISHED)
+            kept[at] = kept[-1]
+            kept.pop()
+    indptr = np.cumsum([0] + [len(text) for text in kept])
+    joined = np.frombuffer(b"".join(kept) + bytes(64), np.uint8)
+    return CountedWords(joined, indptr, np.ones(len(kept), np.int64), report)
+
+
+def decoded_words(words: CountedWords, alphabet: Alphabet) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Words as codepoints, with U+2585 for what is outside of the alphabet; and where each begins."""
+    from jittok.kernels.sentencepiece_corpus import decode_words
+
+    outside = np.ones(0x110000, np.bool_)
+    outside[alphabet.letters if len(alphabet.letters) else alphabet.characters] = False
+    codepoints = np.empty(int(words.indptr[-1]), np.uint32)
+    indptr = np.empty(len(words.indptr), np.int64)
+    size = int(decode_words(read_only(words.data), read_only(words.indptr), outside, codepoints, indptr))
+    return codepoints[:size].copy(), indptr
+
+
+def _in_order(
+    codepoints: NDArray[np.uint32], indptr: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """Words in order of their counts and then of their UTF-8, those that became equal counted together."""
+    text = codepoints.tobytes().decode("utf-32-le")
+    bounds = indptr.tolist()
+    joined: dict[str, int] = {}
+    for begin, end, count in zip(bounds, bounds[1:], counts.tolist(), strict=False):
+        word = text[begin:end]
+        joined[word] = joined.get(word, 0) + count
+    # The order of strings is that of their UTF-8.
+    order = sorted(joined.items(), key=lambda item: (-item[1], item[0]))
+    lengths = np.array([len(word) for word, _ in order], np.int64)
+    return (
+        np.frombuffer("".join(word for word, _ in order).encode("utf-32-le"), np.uint32),
+        np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))),
+        np.array([count for _, count in order], np.int64),
+    )

@@ -1,0 +1,426 @@
+"""Texts to train on, whatever they come in: batches of UTF-8, and a report of what was odd about them.
+
+Nothing is left out unless it is said so here, and counted in the report:
+
+- Empty texts, blank lines, NUL, U+2028 and long lines are texts like others; the report counts them.
+- Bytes that are not UTF-8, and lone surrogates in a str, become U+FFFD as Python's decoder does it (``errors="replace"``);
+  or their texts are skipped (``"skip"``), or an error (``"strict"``).
+- Nulls of Arrow and Parquet columns, blank lines of a .jsonl file and its objects without the field, are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.blocks import COMPRESSED, read_blocks
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingDependencyError, MissingFileError, TextError
+from jittok.tables import read_only
+from jittok.text import Texts, find_invalid, texts_from
+
+ErrorPolicy = Literal["replace", "skip", "strict"]
+
+#: Bytes of text in a batch, about, where texts come one by one.
+BATCH_BYTES = 1 << 20
+#: Texts taken at once from an iterable.
+_AT_ONCE = 64
+#: What the report calls long.
+LONG_TEXT = 1 << 20
+
+
+class TextBatch(NamedTuple):
+    """Some texts.
+
+    Attributes
+    ----------
+    data
+        uint8[m], read-only; valid UTF-8.
+    indptr
+        int64[n + 1], rising; text `i` is ``data[indptr[i]:indptr[i + 1]]``. It need not begin with 0.
+    """
+
+    data: NDArray[np.uint8]
+    indptr: NDArray[np.int64]
+
+
+@dataclass
+class TextReport:
+    """What was found in the texts of a corpus.
+
+    Attributes
+    ----------
+    texts
+        Texts given, those skipped among them.
+    n_bytes
+        Bytes of those that were not skipped.
+    skipped, replaced, kept
+        Number of texts by reason: those left out; those with characters replaced by U+FFFD; and those that were
+        taken as they are though something is odd about them.
+    """
+
+    texts: int = 0
+    n_bytes: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    replaced: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, int] = field(default_factory=dict)
+
+    def skip(self, reason: str, n: int = 1) -> None:
+        """Count `n` texts that are left out, and are among :attr:`texts`, for a `reason`."""
+        _count(self.skipped, reason, n)
+
+    def replace(self, reason: str, n: int = 1) -> None:
+        """Count `n` texts in which something was replaced for a `reason`."""
+        _count(self.replaced, reason, n)
+
+    def keep(self, reason: str, n: int = 1) -> None:
+        """Count `n` texts that are taken as they are, and odd for a `reason`."""
+        _count(self.kept, reason, n)
+
+    def add(self, other: TextReport) -> None:
+        """Count what `other` counted too."""
+        self.texts += other.texts
+        self.n_bytes += other.n_bytes
+        for mine, its in ((self.skipped, other.skipped), (self.replaced, other.replaced), (self.kept, other.kept)):
+            for reason, n in its.items():
+                _count(mine, reason, n)
+
+    def summary(self) -> str:
+        """What to tell the user, in a line: ``10,000 texts, 1.2 MB; skipped 3 of 10,000: 3 null``."""
+        parts = [f"{self.texts:,} texts, {self.n_bytes / 1e6:,.1f} MB"]
+        for verb, reasons in (("skipped", self.skipped), ("replaced characters in", self.replaced), ("kept", self.kept)):
+            if reasons:
+                total = f"{sum(reasons.values()):,} of {self.texts:,}: " if verb != "kept" else ""
+                parts.append(f"{verb} {total}" + ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items())))
+        return "; ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON values, the same for the same numbers."""
+        reasons = {name: dict(sorted(getattr(self, name).items())) for name in ("skipped", "replaced", "kept")}
+        return {"texts": self.texts, "n_bytes": self.n_bytes, **reasons}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> TextReport:
+        """The report that :meth:`as_json` stated as `value`."""
+        return TextReport(
+            int(value["texts"]),
+            int(value["n_bytes"]),
+            *({str(k): int(n) for k, n in value[name].items()} for name in ("skipped", "replaced", "kept")),
+        )
+
+
+def _count(reasons: dict[str, int], reason: str, n: int) -> None:
+    if n:
+        reasons[reason] = reasons.get(reason, 0) + int(n)
+
+
+def read_texts(
+    texts: object,
+    report: TextReport,
+    *,
+    field: str = "text",
+    column: str = "text",
+    errors: ErrorPolicy = "replace",
+    keep_line_ends: bool = True,
+) -> Iterator[TextBatch]:
+    """Go through texts in batches of a few megabytes.
+
+    Parameters
+    ----------
+    texts
+        The path of a file, as a str or a Path; an iterable of str, of bytes, of lists of these, or of Paths; a pyarrow
+        string or binary array, chunked or not; a pair ``(data, indptr)`` of NumPy arrays. Of a file, each line is a
+        text; of a .jsonl file, a field of each line's object; of a .parquet file, each value of a column. Files of
+        lines may be compressed (.gz, .bz2, .xz; .zst with zstandard or pyarrow installed, or Python 3.14).
+    report
+        Receives what is found.
+    field, column
+        Which field of .jsonl files, and which column of .parquet files.
+    errors
+        What becomes of a text that is not valid UTF-8: "replace", U+FFFD where it is not; "skip", it is left out;
+        "strict", an error.
+    keep_line_ends
+        Whether the newline that ends a line belongs to its text, as tokenizers' trainers take it.
+
+    Yields
+    ------
+    TextBatch
+        In the order of the texts. Of a pair or an Arrow array, the bytes are not copied.
+
+    Raises
+    ------
+    TextError
+        With errors="strict".
+    FormatError
+        A line of a .jsonl file is not JSON, or the field is not a string; a file cannot be decompressed.
+    MissingFileError
+        A file cannot be read.
+    ArgumentError, ArgumentTypeError
+        The texts are of no such form; there is no such column.
+    MissingDependencyError
+        A .parquet file without pyarrow, a .zst file without a module that can decompress it.
+    """
+    if errors not in ("replace", "skip", "strict"):
+        raise ArgumentError(f"errors={errors!r}: expected 'replace', 'skip' or 'strict'")
+    reader = _Reader(report, field, column, errors, keep_line_ends)
+    for batch in reader.read(texts):
+        reader.look_at(batch)
+        yield batch
+
+
+class _Reader:
+    """Goes through texts; what is found goes into the report."""
+
+    def __init__(self, report: TextReport, field: str, column: str, errors: ErrorPolicy, keep_line_ends: bool) -> None:
+        self._report = report
+        self._field, self._column, self._errors, self._keep_line_ends = field, column, errors, keep_line_ends
+
+    def read(self, texts: object) -> Iterator[TextBatch]:
+        if isinstance(texts, str | os.PathLike):
+            yield from self._file(Path(texts))
+        elif isinstance(texts, bytes | bytearray | memoryview | Mapping) or texts is None:
+            raise ArgumentTypeError(
+                f"texts: expected the path of a file or an iterable of texts, got {type(texts).__name__}; "
+                "pass [text] for one text"
+            )
+        elif isinstance(texts, Texts) or _is_pair(texts):
+            yield from self._whole(texts_from(texts, check=False))
+        elif type(texts).__module__.split(".")[0] in ("pyarrow", "polars"):
+            yield from self._arrow(texts)
+        elif isinstance(texts, Iterable):
+            yield from self._iterable(texts)
+        else:
+            raise ArgumentTypeError(
+                f"texts: expected the path of a file or an iterable of texts, got {type(texts).__name__}"
+            )
+
+    def look_at(self, batch: TextBatch) -> None:
+        """Count what is odd about texts that are taken."""
+        from jittok.kernels.texts import BLANK, LONG, WITH_LINE_SEPARATOR, WITH_NUL, survey_texts
+
+        report, (data, indptr) = self._report, batch
+        n = len(indptr) - 1
+        report.texts += n
+        if not n:
+            return
+        begin, end = int(indptr[0]), int(indptr[-1])
+        report.n_bytes += end - begin
+        found = np.zeros(4, np.int64)
+        survey_texts(read_only(data), read_only(indptr), LONG_TEXT, found)
+        report.keep("blank", int(found[BLANK]))
+        report.keep(f"longer than {LONG_TEXT:,} bytes", int(found[LONG]))
+        report.keep("with NUL", int(found[WITH_NUL]))
+        report.keep("with U+2028", int(found[WITH_LINE_SEPARATOR]))
+
+    # ------------------------------------------------------------------------------------------ Python objects
+
+    def _iterable(self, texts: Iterable[Any]) -> Iterator[TextBatch]:
+        if isinstance(texts, np.ndarray) and texts.ndim != 1:
+            raise ArgumentError(f"texts: expected an array of one dimension, got {texts.ndim}")
+        if hasattr(texts, "tolist"):
+            texts = texts.tolist()
+        items = iter(texts)
+        pending: list[Any] = []
+        size = number = 0
+        while True:
+            some = list(islice(items, _AT_ONCE))
+            # Looking at types first: to ask each item whether it is a path takes longer than all else.
+            plain = {str, bytes}.issuperset(map(type, some))
+            if not plain and any(isinstance(item, list | tuple | os.PathLike) for item in some):
+                yield from self._objects(pending, number)
+                number += len(pending)
+                pending, size = [], 0
+                for item in some:
+                    if isinstance(item, os.PathLike):
+                        yield from self._file(Path(item))
+                        number += 1
+                    else:
+                        item = list(item) if isinstance(item, list | tuple) else [item]
+                        yield from self._objects(item, number)
+                        number += len(item)
+                continue
+            pending += some
+            try:
+                size += sum(map(len, some))
+            except TypeError:
+                size = BATCH_BYTES  # an item of a wrong type, which is found below
+            if size >= BATCH_BYTES or not some:
+                yield from self._objects(pending, number)
+                number += len(pending)
+                pending, size = [], 0
+            if not some:
+                return
+
+    def _objects(self, items: list[Any], first_number: int) -> Iterator[TextBatch]:
+        """Some str, or some bytes."""
+        if not items:
+            return
+        try:
+            batch = texts_from(items, first_number=first_number)
+        except TextError:
+            if self._errors == "strict":
+                raise
+            yield self._mended(items, first_number)
+            return
+        yield TextBatch(batch.data, batch.indptr)
+
+    def _mended(self, items: list[Any], first_number: int) -> TextBatch:
+        """Texts, one by one, those that are not valid UTF-8 replaced or skipped."""
+        good: list[bytes] = []
+        reason = "with lone surrogates" if isinstance(items[0], str) else "not UTF-8"
+        for number, item in enumerate(items, first_number):
+            try:
+                texts_from([item], first_number=number)
+            except TextError:
+                if self._errors == "skip":
+                    self._report.skip(reason)
+                    self._report.texts += 1
+                    continue
+                self._report.replace(reason)
+                one = texts_from([item], errors="replace", surrogates="replace")
+                good.append(one.data[: int(one.indptr[-1])].tobytes())
+            else:
+                good.append(item.encode() if isinstance(item, str) else bytes(item))
+        batch = texts_from(good)
+        return TextBatch(batch.data, batch.indptr)
+
+    # --------------------------------------------------------------------------------------------------- arrays
+
+    def _whole(self, texts: Texts, where: str = "texts[{}]", first_number: int = 0) -> Iterator[TextBatch]:
+        """Texts that are bytes already, in batches."""
+        indptr = texts.indptr
+        n = len(indptr) - 1
+        first = 0
+        while first < n:
+            last = int(np.searchsorted(indptr, indptr[first] + BATCH_BYTES, side="left"))
+            last = min(max(last, first + 1), n)
+            part = texts._replace(indptr=indptr[first : last + 1])
+            invalid = -1 if texts.is_checked else find_invalid(part)
+            if invalid < 0:
+                yield TextBatch(part.data, part.indptr)
+            else:
+                bounds = part.indptr.tolist()
+                if self._errors == "strict":
+                    text = part.data[bounds[invalid] : bounds[invalid + 1]].tobytes()
+                    raise _invalid_text(text, where.format(first_number + first + invalid))
+                items = [part.data[p:q].tobytes() for p, q in zip(bounds, bounds[1:], strict=False)]
+                yield self._mended(items, first_number + first)
+            first = last
+
+    def _arrow(self, array: Any, where: str = "texts[{}]", first_number: int = 0) -> Iterator[TextBatch]:
+        if hasattr(array, "to_arrow"):
+            array = array.to_arrow()
+        chunks = array.chunks if hasattr(array, "chunks") else [array]
+        for chunk in chunks:
+            n, nulls = len(chunk), int(getattr(chunk, "null_count", 0))
+            if nulls:
+                self._report.texts += nulls
+                self._report.skip("null", nulls)
+                chunk = chunk.drop_null()
+            yield from self._whole(texts_from(chunk, check=False), where, first_number)
+            first_number += n
+
+    # --------------------------------------------------------------------------------------------------- files
+
+    def _file(self, path: Path) -> Iterator[TextBatch]:
+        name = str(path)
+        for suffix in COMPRESSED:
+            name = name.removesuffix(suffix)
+        if not path.exists():
+            raise MissingFileError(
+                f"{str(path)!r} does not exist. texts is the path of a file, or an iterable of texts: pass [text] for "
+                "one text"
+            )
+        if name.endswith((".parquet", ".pq")):
+            yield from self._parquet(path)
+        elif name.endswith((".jsonl", ".ndjson")):
+            yield from self._json_lines(path)
+        else:
+            yield from self._lines(path)
+
+    def _lines(self, path: Path) -> Iterator[TextBatch]:
+        first_line = 1
+        for block in read_blocks(str(path), "newline", BATCH_BYTES, keep_separators=self._keep_line_ends, decompress=True):
+            texts = Texts(block.data, block.indptr, has_slack=False, is_checked=False)
+            try:
+                yield from self._whole(texts, "line {}", first_line)
+            except TextError as error:
+                raise TextError(f"{path}: {error}") from None
+            first_line += len(block.indptr) - 1
+
+    def _json_lines(self, path: Path) -> Iterator[TextBatch]:
+        number = 0
+        for block in read_blocks(str(path), "newline", decompress=True):
+            values: list[str] = []
+            content, bounds = memoryview(block.data), block.indptr.tolist()  # type: ignore[arg-type]
+            for begin, end in zip(bounds, bounds[1:], strict=False):
+                number += 1
+                value = self._json_value(bytes(content[begin:end]), f"{path}: line {number}")
+                if value is not None:
+                    values.append(value)
+            yield from self._objects(values, 0)
+
+    def _json_value(self, line: bytes, where: str) -> str | None:
+        """The field of a line's object; None if the line has nothing to give."""
+        if not line.strip():
+            reason = "blank lines of JSON"
+        else:
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise FormatError(
+                    f"{where}: not JSON ({error}); expected an object with the field {self._field!r}"
+                ) from None
+            if not isinstance(value, dict):
+                raise FormatError(f"{where}: expected an object with the field {self._field!r}")
+            text = value.get(self._field)
+            if isinstance(text, str):
+                return text
+            if text is not None:
+                raise FormatError(f"{where}: the field {self._field!r} is not a string but {type(text).__name__}")
+            reason = f"without the field {self._field!r}"
+        self._report.texts += 1
+        self._report.skip(reason)
+        return None
+
+    def _parquet(self, path: Path) -> Iterator[TextBatch]:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingDependencyError(f"{path}: to read .parquet files, install pyarrow") from None
+        try:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                names = file.schema_arrow.names
+                if self._column not in names:
+                    raise ArgumentError(f"{path} has no column {self._column!r}; pass column=, one of {', '.join(names)}")
+                number = 0
+                for rows in file.iter_batches(batch_size=1 << 13, columns=[self._column]):
+                    yield from self._arrow(rows.column(0), "row {}", number)
+                    number += rows.num_rows
+        except TextError as error:
+            raise TextError(f"{path}: {error}") from None
+        except (pyarrow.ArrowException, OSError) as error:
+            raise FormatError(f"{path}: cannot be read as Parquet: {error}") from None
+
+
+def _is_pair(texts: object) -> bool:
+    return isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(part, np.ndarray) for part in texts)
+
+
+def _invalid_text(text: bytes, place: str) -> TextError:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return TextError(
+            f"{place}: invalid UTF-8 at byte {error.start} (0x{text[error.start]:02X}, {error.reason}); pass valid "
+            "UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
+        )
+    raise AssertionError("two UTF-8 decoders disagree")

@@ -1,0 +1,73 @@
+"""``jittok train``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import jittok
+from jittok.cli import main
+from jittok.cli.train import other_options
+
+TEXT = Path(jittok.__file__).parent / "data" / "hamlet.txt"
+
+
+def test_bpe(tmp_path, capsys):
+    out = tmp_path / "tokenizer.json"
+    assert main(["train", "bpe", str(TEXT), "--vocab-size", "500", "--pre-tokenizer", "gpt2", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}: 500 tokens\n"
+    trained = jittok.load(out)
+    assert trained.decode(trained.encode("東京 is not in Hamlet").ids) == "東京 is not in Hamlet"  # all bytes are there
+    second = tmp_path / "second.json"
+    assert main(["train", "bpe", str(TEXT), "--base", str(out), "--vocab-size", "600", "--out", str(second)]) == 0
+    assert jittok.load(second).spec.model.merges[: 500 - 256] == trained.spec.model.merges
+
+
+def test_several_sizes_from_counts(tmp_path):
+    counts = tmp_path / "counts"
+    jittok.count_words(TEXT, pre_tokenizer="Whitespace").save(counts)
+    arguments = ["train", "bpe", "--counts", str(counts), str(counts), "--vocab-sizes", "300,400", "--special-token", "<s>"]
+    assert main([*arguments, "--out", str(tmp_path / "t{size}.json"), "--memory-limit", "100M"]) == 0
+    for size in (300, 400):
+        trained = jittok.load(tmp_path / f"t{size}.json")
+        assert trained.vocab_size == size
+        assert trained.token_to_id("<s>") == 0
+
+
+def test_wordpiece(tmp_path):
+    out = tmp_path / "vocab.txt"
+    steps = ["--normalizer", "BertNormalizer", "--pre-tokenizer", json.dumps({"type": "BertPreTokenizer"})]
+    options = ["--vocab-size", "300", "--score", "likelihood", "--min-frequency", "5", "--special-token", "[UNK]"]
+    assert main(["train", "wordpiece", str(TEXT), *steps, *options, "--out", str(out)]) == 0
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 300
+
+
+def test_warnings_and_errors(tmp_path, capsys):
+    text, out = tmp_path / "text.txt", tmp_path / "tokenizer.json"
+    text.write_text("ab ab\n")
+    arguments = ["train", "bpe", str(text), "--vocab-size", "50", "--pre-tokenizer", "Whitespace", "--out", str(out)]
+    assert main(arguments) == 0
+    assert "jittok: warning: vocab_size=50 cannot be reached" in capsys.readouterr().err
+    assert main([*arguments, "--unreachable", "error"]) == 1
+    assert "jittok: error: vocab_size=50 cannot be reached" in capsys.readouterr().err
+    for wrong, message in (
+        (["train", "bpe", "--out", str(out)], "no files are given"),
+        ([*arguments, "--memory-limit", "much"], "expected a size such as 500M"),
+        ([*arguments, "--option", "field"], "expected NAME=VALUE"),
+        ([*arguments, "--option", "colour=red"], "unexpected argument colour="),
+        ([*arguments, "--normalizer", "{"], "not JSON"),
+        (["train", "bpe", str(text), "--vocab-sizes", "5,6", "--out", str(out)], "{size} in --out"),
+        ([*arguments, "--resume", "nothing"], "name no files"),
+    ):
+        assert main(wrong) == 1
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "value"), [("true", True), ("0.5", 0.5), ("nfkc", "nfkc"), ("[1]", [1])])
+def test_other_options(given, value):
+    class Options:
+        option = [f"name={given}"]
+
+    assert other_options(Options()) == {"name": value}
