@@ -126,6 +126,8 @@ class Encoding(Sequence[int]):
     matched
         The text of tokens, by position, whose spans do not, or no longer, say what they matched. For an unknown piece
         it is what the token is shown as.
+    score
+        See :attr:`score`.
 
     Attributes
     ----------
@@ -138,6 +140,7 @@ class Encoding(Sequence[int]):
         "_later_words",
         "_matched",
         "_overflowing",
+        "_score",
         "_sequence_ids",
         "_spans",
         "_special_tokens_mask",
@@ -166,8 +169,10 @@ class Encoding(Sequence[int]):
         vocabulary: Vocabulary | None = None,
         matched: Mapping[int, str] | None = None,
         later_words: tuple[LaterWords, int] | None = None,
+        score: float | None = None,
     ) -> None:
         self.ids = frozen(ids, np.int32)
+        self._score = score
         self._later_words = later_words
         self._spans = None if spans is None else frozen(spans, np.int64)
         self._word_ids = None if word_ids is None else frozen(word_ids, np.int32)
@@ -195,6 +200,46 @@ class Encoding(Sequence[int]):
                 raise ArgumentError("this Encoding was made without a vocabulary, so it has no token strings")
             self._tokens = tuple(self._vocabulary.tokens_in_text(self.ids, self.spans, self._slice, self._matched))
         return list(self._tokens)
+
+    @property
+    def surfaces(self) -> list[str]:
+        """The text of each token: what is under its span, "" for tokens that a template put in.
+
+        Raises
+        ------
+        ArgumentError
+            This encoding has no spans.
+        """
+        if self._spans is None:
+            raise ArgumentError("this Encoding has no spans; encode with spans=True")
+        found = []
+        sequences = self.sequence_ids.tolist()
+        words = self.word_ids.tolist() if any(isinstance(text, tuple) for text in self._texts) else []
+        for row, (begin, end) in enumerate(self._spans.tolist()):
+            text = self._texts[sequences[row]] if 0 <= sequences[row] < len(self._texts) else ""
+            if isinstance(text, tuple):
+                text = text[words[row]]
+            found.append("" if text is None else text[begin:end])
+        return found
+
+    @property
+    def score(self) -> float | None:
+        """The score of the segmentation, where n-best encoding or a sample of a unigram model gave it."""
+        return self._score
+
+    def with_score(self, score: float | None) -> Encoding:
+        """Return this encoding with a score.
+
+        Parameters
+        ----------
+        score
+            Its :attr:`score`.
+        """
+        import copy
+
+        result = copy.copy(self)
+        result._score = score
+        return result
 
     @property
     def spans(self) -> NDArray[np.int64] | None:
@@ -336,6 +381,7 @@ class Encoding(Sequence[int]):
             "attention_mask": self._attention_mask,
             "overflowing": self._overflowing,
             "texts": self._texts,
+            "score": self._score,
         }
         words = self._word_ids if self._later_words is None else self.word_ids
         return _restore_encoding, (self.ids, self._spans, words, fields, tokens)

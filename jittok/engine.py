@@ -102,6 +102,16 @@ class Sources(NamedTuple):
     end: NDArray[np.int64]  # [codepoints]
 
 
+class Words(NamedTuple):
+    """What a model is given of documents."""
+
+    parts: Parts
+    indptr: NDArray[np.int64]  # of the documents as given
+    text: NDArray[np.int64]  # [n_words] which parts are words
+    start: NDArray[np.int64]  # [n_words] word i is parts.data[start[i] : end[i]]
+    end: NDArray[np.int64]
+
+
 class Source(NamedTuple):
     """Documents, of which a range at a time is made into bytes."""
 
@@ -590,8 +600,6 @@ class Engine:
         """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
         from jittok.kernels.word_cache import EXTRA_ROOM
 
-        plan = self.plan
-        n_documents = len(indptr) - 1
         spans, words = output.spans is not None, output.words is not None
         if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
@@ -603,6 +611,12 @@ class Engine:
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
+        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
+            data, start, end = self._with_blanks(data, indptr)
+            n_bytes = int(end[-1] - start[0]) if len(end) else 0
+            output.reserve(n_bytes + EXTRA_ROOM)
+            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
+            return
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
             if cleaned is not None:
@@ -611,18 +625,26 @@ class Engine:
                 output.reserve(n_bytes + EXTRA_ROOM)
                 output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
                 return
-        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
-            data, start, end = self._with_blanks(data, indptr)
-            n_bytes = int(end[-1] - start[0]) if len(end) else 0
-            output.reserve(n_bytes + EXTRA_ROOM)
-            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
-            return
         if spans and self._encode_located(data, indptr, enabled, output, ends):
             return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
-        aligned = spans or self._needs_sources
+        parts = self._parts(data, indptr, first_document, enabled, spans or self._needs_sources)
+        result = self._merge(parts, indptr, first_document, spans, words)
+        np.add(result.indptr[1:], output.used, out=ends)
+        output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+    def _parts(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        first_document: int,
+        enabled: NDArray[np.bool_] | None,
+        aligned: bool,
+    ) -> Parts:
+        """Documents of which the first begins at 0, after all steps before the last cut."""
+        plan, n_documents = self.plan, len(indptr) - 1
         parts = Parts(
             data,
             np.arange(n_documents),
@@ -640,9 +662,63 @@ class Engine:
                 parts = _cut(parts, stage)
             else:
                 parts = _rewrite(parts, stage, indptr, aligned)
-        result = self._merge(parts, indptr, first_document, spans, words)
-        np.add(result.indptr[1:], output.used, out=ends)
-        output.add(result.ids, result.spans, result.word_ids, result.shown)
+        return parts
+
+    def words(
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], *, special: SpecialPolicy = "parse"
+    ) -> Words:
+        """What the model is given of documents: their pre-tokens, and the added tokens between.
+
+        Parameters
+        ----------
+        data, indptr, special
+            As those of :meth:`encode`; `indptr` begins with 0.
+
+        Returns
+        -------
+        Words
+            Each for itself has an encoding; :meth:`with_ids` puts them together.
+        """
+        from jittok.kernels.split import ISOLATED
+
+        parts = self._parts(data, indptr, 0, self._enabled(special), True)
+        if not self.plan.whole:
+            parts = _cut(parts, SplitStage(self.plan.last_split, ISOLATED, False))
+        text = np.flatnonzero(parts.token < 0)
+        return Words(parts, indptr, text, _frozen(parts.start[text]), _frozen(parts.end[text]))
+
+    def with_ids(
+        self, words: Words, ids: NDArray[np.int32], lengths: NDArray[np.int32], ends: NDArray[np.int64]
+    ) -> EncodedTexts:
+        """What :meth:`encode` would give if the model had these ids for the words, with spans and word ids.
+
+        Parameters
+        ----------
+        words
+            From :meth:`words`.
+        ids, lengths
+            Of all words one after another: ids, and the bytes of text that each stands for.
+        ends : int64[n_words]
+            Where the ids of each word end.
+
+        Raises
+        ------
+        FormatError
+            An id stands for an unknown token that the vocabulary lacks.
+        """
+        counts = np.diff(ends, prepend=0)
+        if self._missing_unknown >= 0:
+            self._refuse_unknown(words.parts, words.text, ids, ends, 0)
+        id_starts = np.repeat(words.start, counts) if self._drops else None
+        span_array = self._text_spans(
+            words.parts, words.indptr, words.text, words.start, words.end, _frozen(ids), ends, _frozen(lengths), id_starts
+        )
+        shown: dict[int, str] = {}
+        if self._shown_as_text >= 0 and words.parts.codepoints is not None:
+            shown = self._shown_texts(words.parts, words.start, ids, ends, lengths)
+        word = np.zeros(len(ids), np.int32)
+        n_words = np.ones(len(words.text), np.int64)
+        return self._joined(words.parts, words.indptr, words.text, ids, counts, span_array, word, n_words, shown)
 
     def _encode_located(
         self,
@@ -896,6 +972,26 @@ class Engine:
             span_array = self._text_spans(parts, indptr, text, start, end, ids, part_end, length, id_starts)
             if self._shown_as_text >= 0 and parts.codepoints is not None:
                 shown = self._shown_texts(parts, start, ids, part_end, length)
+        return self._joined(parts, indptr, text, ids, counts, span_array, word if words else None, n_words, shown)
+
+    def _joined(
+        self,
+        parts: Parts,
+        indptr: NDArray[np.int64],
+        text: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        counts: NDArray[np.int64],
+        span_array: NDArray[np.int64] | None,
+        word: NDArray[np.int32] | None,
+        n_words: NDArray[np.int64],
+        shown: dict[int, str],
+    ) -> EncodedTexts:
+        """Documents from the ids of their text parts, and the added tokens between.
+
+        `counts` and `n_words` are the ids and pre-tokens of each part of `text`; spans, words and
+        what is shown are those of `ids`.
+        """
+        has_tokens = len(text) < len(parts.token)
         if not has_tokens:
             all_ids, all_counts = ids, counts
         else:
@@ -915,14 +1011,14 @@ class Engine:
                 both[is_text] = span_array
                 both[~is_text] = _part_spans(parts, indptr, tokens)
                 span_array = both
-            if words:
+            if word is not None:
                 numbers = np.zeros(len(all_ids), np.int32)
                 numbers[is_text] = word
                 word = numbers
         part_ends = np.cumsum(all_counts)
         ends_of_documents = np.searchsorted(parts.document, np.arange(len(indptr)), side="left")
         out_indptr = np.concatenate([[0], part_ends])[ends_of_documents]
-        if words:
+        if word is not None:
             all_words = np.ones(len(parts.token), np.int64)
             all_words[text] = n_words
             word = _document_words(word, parts, all_counts, all_words)
@@ -930,7 +1026,7 @@ class Engine:
             _frozen(all_ids),
             _frozen(out_indptr),
             None if span_array is None else _frozen(span_array),
-            None if not words else _frozen(word),
+            None if word is None else _frozen(word),
             shown,
         )
 
@@ -1191,8 +1287,9 @@ class Engine:
         """Spans of the ids of text parts. `word_starts`: where each id's pre-token begins, if ids may be missing."""
         from jittok.kernels.spans import EMPTY_BYTES, LENGTHS_BY_ID, find_source_spans, find_spans
 
-        options = (LENGTHS_BY_ID if self._is_ranked else 0) + (EMPTY_BYTES if self.plan.is_sentencepiece else 0)
-        lengths = self._token_lengths if self._is_ranked else length
+        by_token = self._is_ranked and not len(length)
+        options = (LENGTHS_BY_ID if by_token else 0) + (EMPTY_BYTES if self.plan.is_sentencepiece else 0)
+        lengths = self._token_lengths if by_token else length
         spans = np.empty((len(ids), 2), np.int64)
         if parts.codepoints is None and word_starts is None:
             origins = _frozen(indptr[parts.document[text]])

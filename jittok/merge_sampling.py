@@ -11,7 +11,7 @@ from jittok.errors import ArgumentError
 from jittok.tables import PIECE_ALL_PAIRS, PieceTables, read_only
 
 #: Random numbers have so many bits.
-_CHANCE_BITS = 53
+CHANCE_BITS = 53
 
 
 class Sampled(NamedTuple):
@@ -74,8 +74,8 @@ def sample_piece_ids(
         read_only(data),
         starts,
         ends,
-        np.uint64(round(dropout * (1 << _CHANCE_BITS))),
-        np.uint64(seed & ((1 << 64) - 1)),
+        round(dropout * (1 << CHANCE_BITS)),
+        seed & ((1 << 63) - 1),
         first_segment,
         new_word_scratch(max(8192, int(sizes.max(initial=0)))),
         np.zeros(1, np.uint64),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,13 +12,13 @@ from numpy.typing import NDArray
 from .decoding import _SMALL, Decoder, fallback_byte, flat_ids, token_array
 from .errors import ArgumentTypeError
 from .spec import DecodeSentencePiece, PieceType, SentencePieceModel, TokenizerSpec
+from .text import decoded_bytewise
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from .rewriting import Rewriter
 
 BLANK = "\u2581"
-_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 
 def make_decoder(spec: TokenizerSpec, vocabulary: Vocabulary) -> Decoder:
@@ -207,7 +206,7 @@ class PieceDecoder(Decoder):
     def _row_texts(
         self, ids: NDArray[np.int32], indptr: NDArray[np.int64], skip_special_tokens: bool
     ) -> list[str]:
-        rows = [_shown(row) for row in self._rows(ids, indptr, skip_special_tokens)]
+        rows = [decoded_bytewise(row) for row in self._rows(ids, indptr, skip_special_tokens)]
         if not skip_special_tokens:
             # A piece that is no byte piece ends a run of those, even if it leaves nothing.
             kinds = np.zeros(self.vocabulary.size, np.uint8)
@@ -265,15 +264,7 @@ def _joined_runs(parts: Iterable[bytes]) -> str:
             run += part
             continue
         if run:
-            texts.append(_shown(run))
+            texts.append(decoded_bytewise(run))
             run = b""
         texts.append(part.decode("utf-8", "surrogatepass"))
-    return "".join(texts) + _shown(run)
-
-
-def _shown(data: bytes) -> str:
-    """UTF-8 as text; each byte that is in no well-formed character becomes U+FFFD."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return _ESCAPED_BYTE.sub("\ufffd", data.decode("utf-8", "surrogateescape"))
+    return "".join(texts) + decoded_bytewise(run)

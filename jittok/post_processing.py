@@ -219,6 +219,21 @@ class PostProcessor:
         chosen = self.pair if pair else self.single
         return chosen if add_special_tokens else chosen.without_special()
 
+    def with_ends(self, first: int | None, last: int | None) -> PostProcessor:
+        """Return one that puts an id before and after single texts, instead of what the file's template says.
+
+        Parameters
+        ----------
+        first, last
+            The ids; None for none.
+        """
+        import copy
+
+        pieces = [TemplatePiece(0, None, (number,)) for number in (first, last) if number is not None]
+        result = copy.copy(self)
+        result.single = _template_tables([*pieces[: first is not None], *_ONLY_A, *pieces[first is not None :]])
+        return result
+
     def check(self, truncation: Truncation, pair: bool, add_special_tokens: bool) -> None:
         """Refuse settings that no text could be encoded with, before one is.
 
@@ -590,6 +605,26 @@ class PostProcessor:
 
         trimmed, matched = self._trimmed(encoded._replace(indptr=bounds), slice_of)
         return Trimmed(trimmed._replace(indptr=encoded.indptr), matched)
+
+
+def reversed_texts(encoded: EncodedTexts) -> EncodedTexts:
+    """Return the tokens of each text in reverse order.
+
+    Parameters
+    ----------
+    encoded
+        Any texts.
+    """
+    starts, ends = encoded.indptr[:-1], encoded.indptr[1:]
+    order = np.repeat(starts + ends - 1, ends - starts) - np.arange(len(encoded.ids))
+    spans, words = encoded.spans, encoded.word_ids
+    return EncodedTexts(
+        encoded.ids[order],
+        encoded.indptr,
+        None if spans is None else spans[order],
+        None if words is None else words[order],
+        encoded.shown and {int(order[row]): text for row, text in encoded.shown.items()},
+    )
 
 
 def merged_words(encoded: EncodedTexts) -> EncodedTexts:

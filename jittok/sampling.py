@@ -37,15 +37,15 @@ class UnigramLattice:
     tables
         The model.
     text
-        The normalized text.
+        The normalized text; bytes in UTF-8.
     """
 
-    def __init__(self, tables: UnigramTables, text: str) -> None:
+    def __init__(self, tables: UnigramTables, text: str | bytes) -> None:
         from jittok.kernels.lattice import Lattice, list_edges
         from jittok.kernels.unigram import UNKNOWN, new_unigram_scratch
 
         self._tables = tables
-        self._data = read_only(np.frombuffer(text.encode("utf-8"), np.uint8))
+        self._data = read_only(np.frombuffer(_utf8(text), np.uint8))
         size = len(self._data)
         rule = int(tables.numbers[UNIGRAM_RULE])
         self._kind: Any = np.float32 if rule == RULE_SENTENCEPIECE else np.float64
@@ -208,7 +208,11 @@ class UnigramLattice:
         return Segmentation(np.zeros(0, np.int32), np.zeros(0, np.int32), 0.0)
 
 
-def best(tables: UnigramTables, text: str) -> Segmentation:
+def _utf8(text: str | bytes) -> bytes:
+    return text.encode("utf-8") if isinstance(text, str) else text
+
+
+def best(tables: UnigramTables, text: str | bytes) -> Segmentation:
     """The best segmentation of a text, by the rules of the model's reference.
 
     Parameters
@@ -225,7 +229,7 @@ def best(tables: UnigramTables, text: str) -> Segmentation:
     """
     from jittok.kernels.unigram import STATE, encode_unigram_segments, new_unigram_scratch
 
-    data = read_only(np.frombuffer(text.encode("utf-8"), np.uint8))
+    data = read_only(np.frombuffer(_utf8(text), np.uint8))
     size = len(data)
     ids, lengths, ends = np.zeros(size, np.int32), np.zeros(size + 1, np.int32), np.zeros(1, np.int64)
     starts, stops = read_only(np.zeros(1, np.int64)), read_only(np.array([size], np.int64))
@@ -235,7 +239,7 @@ def best(tables: UnigramTables, text: str) -> Segmentation:
     return Segmentation(ids[:count], lengths[:count], score(tables, text, lengths[:count]))
 
 
-def score(tables: UnigramTables, text: str, lengths: Any) -> float:
+def score(tables: UnigramTables, text: str | bytes, lengths: Any) -> float:
     """Score of a given segmentation: the sum of those of its pieces.
 
     Parameters
@@ -252,7 +256,7 @@ def score(tables: UnigramTables, text: str, lengths: Any) -> float:
     float
         Added up from the end as the n-best search does, in float32 by sentencepiece's rule.
     """
-    data = text.encode("utf-8")
+    data = _utf8(text)
     ends = np.cumsum(np.asarray(lengths, np.int64))
     if int(ends[-1] if len(ends) else 0) != len(data) or (np.asarray(lengths) <= 0).any():
         raise ArgumentError(f"lengths that add up to {ends[-1:].tolist()}; expected the bytes of the text, {len(data)}")
@@ -299,7 +303,7 @@ def find_piece(tables: UnigramTables, piece: bytes) -> int:
     return int(tables.units[node + 2]) if node >= 0 else -1
 
 
-def nbest_encode(tables: UnigramTables, text: str, nbest_size: int) -> list[Segmentation]:
+def nbest_encode(tables: UnigramTables, text: str | bytes, nbest_size: int) -> list[Segmentation]:
     """The `nbest_size` best segmentations, as sentencepiece's ``nbest_encode``.
 
     Parameters
@@ -324,7 +328,7 @@ def nbest_encode(tables: UnigramTables, text: str, nbest_size: int) -> list[Segm
 
 
 def sample_encode(
-    tables: UnigramTables, text: str, *, nbest_size: int = -1, alpha: float = 0.1, seed: int | None = None
+    tables: UnigramTables, text: str | bytes, *, nbest_size: int = -1, alpha: float = 0.1, seed: int | None = None
 ) -> Segmentation:
     """Draw a segmentation, as sentencepiece's ``encode(enable_sampling=True)``.
 

@@ -7,7 +7,7 @@ that into arrays. Nothing here knows about arrays, kernels or file syntax.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
 
@@ -383,8 +383,9 @@ class SentencePieceMessages:
     trainer_spec, normalizer_spec, self_test_data, denormalizer_spec
         Serialized messages; None where the file has none.
     presence
-        For each piece, one byte: 1 if it has a score, plus 2 if it has a type. Empty: all have scores, and those that
-        are not normal have types, as the trainer writes them.
+        For each piece, one byte: 1 if it has a score, plus 2 if it has a type, plus 4 if that is normal although the
+        piece is taken for an unused one. Empty: all have scores, and those that are not normal have types, as the
+        trainer writes them.
     others
         Fields that are not known, serialized.
     """
@@ -441,6 +442,20 @@ class SentencePieceModel:
         """The ids of all pieces of some types, rising."""
         wanted = bytes(types)
         return [token_id for token_id, kind in enumerate(self.types) if kind in wanted]
+
+    def with_types(self, types: bytes) -> SentencePieceModel:
+        """Return this model with pieces of other types.
+
+        Parameters
+        ----------
+        types
+            As :attr:`types`.
+        """
+        presence = self.messages.presence
+        if presence:  # a type that is not the usual one has to be written
+            pairs = zip(presence, self.types, types, strict=True)
+            presence = bytes(old if before == after else old | 2 for old, before, after in pairs)
+        return replace(self, types=types, messages=replace(self.messages, presence=presence))
 
     @property
     def vocab(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
@@ -17,6 +18,7 @@ Surrogates = Literal["raise", "replace"]
 #: Zero bytes that follow the text in buffers made here, so that kernels may load whole vectors.
 SLACK = 64
 _ZEROS = bytes(SLACK)
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
 # Below this many bytes CPython's own decoder validates: no kernel needs to be compiled for a short text.
 _SMALL = 1 << 16
@@ -43,7 +45,9 @@ class Texts(NamedTuple):
     is_checked: bool = True
 
 
-def text_from(text: object, *, errors: Errors = "strict", surrogates: Surrogates = "raise") -> Texts:
+def text_from(
+    text: object, *, errors: Errors = "strict", surrogates: Surrogates = "raise", validate: bool = True
+) -> Texts:
     """Return one str or bytes object as :class:`Texts`.
 
     Parameters
@@ -55,6 +59,8 @@ def text_from(text: object, *, errors: Errors = "strict", surrogates: Surrogates
     surrogates
         What a lone surrogate in a str becomes: "raise" an error, "replace" U+FFFD, with surrogate pairs
         joined to the character they stand for (as tiktoken does).
+    validate
+        False to keep bytes as they are, valid or not.
 
     Raises
     ------
@@ -67,7 +73,7 @@ def text_from(text: object, *, errors: Errors = "strict", surrogates: Surrogates
     if isinstance(text, str):
         return _one(_encoded(text, 0, surrogates, single=True))
     if isinstance(text, bytes | bytearray | memoryview):
-        return _one(_checked(bytes(text), 0, errors, single=True))
+        return _one(bytes(text) if not validate else _checked(bytes(text), 0, errors, single=True))
     raise ArgumentTypeError(f"text: expected str or bytes, got {_type_name(text)}")
 
 
@@ -78,6 +84,7 @@ def texts_from(
     surrogates: Surrogates = "raise",
     first_number: int = 0,
     check: bool = True,
+    validate: bool = True,
 ) -> Texts:
     """Return a collection of texts as :class:`Texts`.
 
@@ -93,6 +100,8 @@ def texts_from(
         What messages call the first text.
     check
         False to leave the bytes of pairs and Arrow unchecked where `errors` is "strict".
+    validate
+        False to keep all bytes as they are, valid or not.
 
     Raises
     ------
@@ -108,6 +117,8 @@ def texts_from(
     A list of str costs about 0.15 us an item plus the copy of its bytes.
     """
     _check_policies(errors, surrogates)
+    if not validate:
+        errors, check = "strict", False
     if isinstance(texts, str | bytes | bytearray | memoryview):
         raise ArgumentTypeError(
             f"texts: expected a list of texts, got one {_type_name(texts)}; pass [text], or use encode()"
@@ -128,14 +139,14 @@ def texts_from(
     if hasattr(texts, "tolist"):
         texts = list(texts.tolist())  # NumPy and pandas: plain Python objects, one conversion for all
     sequence: list[Any] | tuple[Any, ...] = texts if isinstance(texts, list | tuple) else list(texts)
-    return _from_sequence(sequence, errors, surrogates, first_number)
+    return _from_sequence(sequence, errors, surrogates, first_number, validate)
 
 
 # ------------------------------------------------------------------------------------------ Python objects
 
 
 def _from_sequence(
-    texts: list[Any] | tuple[Any, ...], errors: Errors, surrogates: Surrogates, first_number: int
+    texts: list[Any] | tuple[Any, ...], errors: Errors, surrogates: Surrogates, first_number: int, validate: bool
 ) -> Texts:
     if not texts:
         return _joined([])
@@ -151,7 +162,7 @@ def _from_sequence(
     if isinstance(texts[0], bytes | bytearray | memoryview):
         _check_items(texts, (bytes, bytearray, memoryview), first_number)
         joined = _joined([bytes(text) if isinstance(text, memoryview) else text for text in texts])
-        return _validated(joined, errors)
+        return _validated(joined, errors) if validate else joined
     raise _wrong_item(texts, (str, bytes), first_number)
 
 
@@ -285,6 +296,20 @@ def find_invalid(texts: Texts) -> int:
     if int(indptr[-1]) - int(indptr[0]) < _SMALL:
         return _first_invalid_small(data, indptr)
     return _first_invalid(data, indptr)
+
+
+def decoded_bytewise(data: bytes) -> str:
+    """Return UTF-8 as str; each byte that is in no well-formed character becomes U+FFFD.
+
+    Parameters
+    ----------
+    data
+        Any bytes.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _ESCAPED_BYTE.sub("\ufffd", data.decode("utf-8", "surrogateescape"))
 
 
 def _validated(texts: Texts, errors: Errors, first_number: int = 0) -> Texts:

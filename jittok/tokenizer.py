@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, Te
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .piece_decoding import PieceDecoder, make_decoder
-from .post_processing import PostProcessor, check_truncation, merged_words
+from .post_processing import PostProcessor, check_truncation, merged_words, reversed_texts
 from .spec import (
     AddedToken,
     BPEModel,
     Metaspace,
+    PieceType,
     Prepend,
     SentencePieceModel,
     SentencePieceNormalizer,
@@ -31,13 +32,15 @@ from .spec import (
     UnigramModel,
 )
 from .streaming import DecodeStream
-from .text import Errors, Surrogates, Texts, check_texts, text_from, texts_from
+from .text import Errors, Surrogates, Texts, check_texts, decoded_bytewise, find_invalid, text_from, texts_from
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
+    from .engine import Words
     from .formats.jittok_file import Stored
     from .interop.tiktoken import TiktokenEncoding
     from .rewriting import Rewriter
+    from .segmentations import Drawn, Segmentations
     from .tables import VocabularyTables
 
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
@@ -61,6 +64,18 @@ _SUFFIXES = {
     ".txt": "vocab.txt",
     ".jittok": "jittok",
 }
+
+
+class Ends(NamedTuple):
+    """What is put around the tokens of a text, and whether these are reversed."""
+
+    post_processor: PostProcessor
+    add_special_tokens: bool
+    reverse: bool
+
+    def ordered(self, encoded: EncodedTexts) -> EncodedTexts:
+        """Return the tokens in the order that is wanted."""
+        return reversed_texts(encoded) if self.reverse else encoded
 
 
 #: What :meth:`Tokenizer.deferred` leaves out.
@@ -149,6 +164,9 @@ class Tokenizer:
         truncation: Strategy = "longest_first",
         truncation_side: Side = "right",
         is_split_into_words: bool = False,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
         errors: Errors = "strict",
         surrogates: Surrogates | None = None,
     ) -> Encoding:
@@ -175,8 +193,12 @@ class Tokenizer:
         is_split_into_words
             Each word is encoded for itself; ``word_ids`` are the numbers of the words, and spans count from
             the beginning of each word.
+        add_bos, add_eos, reverse
+            Only for single texts and tokenizers from SentencePiece models: put the model's piece for the beginning or
+            the end of a text there; give the tokens (but not these two) in reverse order, before they are cut.
         errors
-            What invalid UTF-8 in bytes becomes: "strict" an error, "replace" U+FFFD.
+            What invalid UTF-8 in bytes becomes: "strict" an error, "replace" U+FFFD, as the file's own library (one
+            for each byte by sentencepiece, one for each cut-off character elsewhere).
         surrogates
             What a lone surrogate in a str becomes: "raise" an error, "replace" U+FFFD. None: as the file's
             own library (tokenizers raises, tiktoken replaces).
@@ -193,6 +215,8 @@ class Tokenizer:
             A special token is in the text, and `special` is "raise".
         ArgumentError, ArgumentTypeError
             An argument has an impossible value or type.
+        UnsupportedError
+            An argument is for SentencePiece models only.
 
         Examples
         --------
@@ -206,7 +230,8 @@ class Tokenizer:
         (['To', 'Ġbe', ',', 'Ġor'], ['Ġor', 'Ġnot', 'Ġto', 'Ġbe'])
         """
         settings = check_truncation(max_length, stride, truncation, truncation_side)
-        self._post_processor.check(settings, pair is not None, add_special_tokens)
+        ends = self._ends(add_special_tokens, add_bos, add_eos, reverse, pair is not None)
+        ends.post_processor.check(settings, pair is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         parts = []
         texts: list[SourceText] = []
@@ -214,10 +239,10 @@ class Tokenizer:
             if name == "pair" and value is None:
                 continue
             encoded, source = self._encode_one(name, value, is_split_into_words, policy, errors, surrogates)
-            parts.append(encoded)
+            parts.append(ends.ordered(encoded))
             texts.append(source)
-        return self._post_processor.process(
-            *parts, add_special_tokens=add_special_tokens, truncation=settings, texts=tuple(texts)
+        return ends.post_processor.process(
+            *parts, add_special_tokens=ends.add_special_tokens, truncation=settings, texts=tuple(texts)
         )
 
     def encode_batch(
@@ -234,6 +259,9 @@ class Tokenizer:
         truncation: Strategy = "longest_first",
         truncation_side: Side = "right",
         overflowing: bool = False,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
         errors: Errors = "strict",
         surrogates: Surrogates | None = None,
     ) -> Batch:
@@ -253,7 +281,8 @@ class Tokenizer:
         overflowing
             Keep the further windows of texts that are cut, as rows of their own; ``document_ids`` says whose
             they are.
-        add_special_tokens, special, max_length, stride, truncation, truncation_side, errors, surrogates
+        add_special_tokens, special, max_length, stride, truncation, truncation_side, add_bos, add_eos, reverse, errors
+        surrogates
             As in :meth:`encode`.
 
         Returns
@@ -262,7 +291,7 @@ class Tokenizer:
 
         Raises
         ------
-        TextError, SpecialTokenError, ArgumentError, ArgumentTypeError
+        TextError, SpecialTokenError, ArgumentError, ArgumentTypeError, UnsupportedError
             As :meth:`encode`; the message names the text.
 
         Examples
@@ -274,7 +303,8 @@ class Tokenizer:
         (3, 'int32', [])
         """
         settings = check_truncation(max_length, stride, truncation, truncation_side)
-        self._post_processor.check(settings, pairs is not None, add_special_tokens)
+        ends = self._ends(add_special_tokens, add_bos, add_eos, reverse, pairs is not None)
+        ends.post_processor.check(settings, pairs is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
         parts, kept = [], []
@@ -285,19 +315,17 @@ class Tokenizer:
             if spans:
                 kept.append(shown)
                 # Strings never change, so that their words can be numbered when someone asks.
-                if pairs is None and isinstance(shown, list) and self._post_processor.adds_nothing(
-                    add_special_tokens, settings
-                ):
+                adds_nothing = ends.post_processor.adds_nothing(ends.add_special_tokens, settings)
+                if pairs is None and isinstance(shown, list) and adds_nothing and not reverse:
                     later_words = LaterWords(
                         lambda source=source: self._word_ids(source, policy, threads)  # type: ignore[misc]
                     )
                     words = False
-            parts.append(
-                self._engine.encode_source(source, spans=spans, words=words, special=policy, threads=threads)
-            )
-        return self._post_processor.process_batch(
+            encoded = self._engine.encode_source(source, spans=spans, words=words, special=policy, threads=threads)
+            parts.append(ends.ordered(encoded))
+        return ends.post_processor.process_batch(
             *parts,
-            add_special_tokens=add_special_tokens,
+            add_special_tokens=ends.add_special_tokens,
             truncation=settings,
             overflowing=overflowing,
             texts=tuple(kept),
@@ -309,6 +337,269 @@ class Tokenizer:
         words = self._engine.encode_source(source, words=True, special=policy, threads=threads).word_ids
         assert words is not None
         return words
+
+    # ------------------------------------------------------------------------------------ other segmentations
+
+    def nbest_encode(
+        self,
+        text: str | bytes,
+        n: int,
+        *,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> list[Encoding]:
+        """Return the best segmentations of a text by a unigram model, the best one first.
+
+        Parameters
+        ----------
+        text
+            str, or bytes in UTF-8.
+        n
+            How many, up to 512; there may be fewer.
+        add_special_tokens, special, add_bos, add_eos, reverse, errors, surrogates
+            As in :meth:`encode`.
+
+        Returns
+        -------
+        list of Encoding
+            Each with its ``score``, which never rises. For SentencePiece models they are those of sentencepiece's
+            ``nbest_encode``, those of equal score in the same order; n=1 gives what :meth:`encode` gives.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is no unigram model.
+        TextError, SpecialTokenError, ArgumentError, ArgumentTypeError
+            As :meth:`encode`.
+
+        Examples
+        --------
+        >>> from jittok.spec import TokenizerSpec, UnigramModel
+        >>> model = UnigramModel(("<unk>", "a", "b", "ab"), (0.0, -1.0, -2.0, -2.5), unk_id=0)
+        >>> [(enc.tokens, enc.score) for enc in Tokenizer(TokenizerSpec(model)).nbest_encode("ab", 2)]
+        [(['ab'], -2.5), (['a', 'b'], -3.0)]
+        """
+        n = whole_number("n", n, 1)
+        ends = self._ends(add_special_tokens, add_bos, add_eos, reverse, False)
+        words, shown = self._words(text, special, errors, surrogates)
+        return [self._finished(ends, words, drawn, shown) for drawn in self._segmentations.n_best(words, n)]
+
+    @overload
+    def sample_encode(
+        self,
+        text: str | bytes,
+        *,
+        seed: int | None = None,
+        alpha: float | None = None,
+        dropout: float | None = None,
+        nbest_size: int = -1,
+        n: None = None,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> Encoding: ...
+    @overload
+    def sample_encode(
+        self,
+        text: str | bytes,
+        *,
+        n: int,
+        seed: int | None = None,
+        alpha: float | None = None,
+        dropout: float | None = None,
+        nbest_size: int = -1,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> list[Encoding]: ...
+    def sample_encode(
+        self,
+        text: str | bytes,
+        *,
+        seed: int | None = None,
+        alpha: float | None = None,
+        dropout: float | None = None,
+        nbest_size: int = -1,
+        n: int | None = None,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> Encoding | list[Encoding]:
+        """Draw a segmentation of a text at random, for subword regularisation.
+
+        Parameters
+        ----------
+        text
+            str, or bytes in UTF-8.
+        seed
+            The same seed draws the same segmentation; None: any.
+        alpha
+            Of unigram models (Kudo 2018): a segmentation's probability is proportional to the exponential of alpha
+            times its score. 0 makes all alike, 1 is the model's own distribution, a large number leaves only the best.
+            By default 0.1.
+        dropout
+            Of byte-pair models (Provilkov et al. 2020): the probability with which a merge is left out, by the rule
+            of the file's own library. By default 0.1; 0 is :meth:`encode`, 1 leaves the smallest units.
+        nbest_size
+            Of unigram models: below 0 to draw from all segmentations, 0 or 1 for the best one, else from so many of
+            the best, up to 512.
+        n
+            How many to draw; None for one that is not in a list.
+        add_special_tokens, special, add_bos, add_eos, reverse, errors, surrogates
+            As in :meth:`encode`.
+
+        Returns
+        -------
+        Encoding, or list of Encoding
+
+        Raises
+        ------
+        UnsupportedError
+            The model has no other segmentations than the one of :meth:`encode`.
+        TextError, SpecialTokenError, ArgumentError, ArgumentTypeError
+            As :meth:`encode`.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> tok = jittok.load_default()
+        >>> tok.sample_encode("or not to be", seed=2, dropout=0.5).tokens
+        ['o', 'r', 'Ġ', 'n', 'o', 't', 'Ġto', 'Ġ', 'be']
+        """
+        size = 1 if n is None else whole_number("n", n, 0)
+        ends = self._ends(add_special_tokens, add_bos, add_eos, reverse, False)
+        words, shown = self._words(text, special, errors, surrogates)
+        draws = self._segmentations.draw(
+            words, size, alpha=alpha, dropout=dropout, nbest_size=nbest_size, seed=seed
+        )
+        found = [self._finished(ends, words, drawn, shown) for drawn in draws]
+        return found[0] if n is None else found
+
+    def sample_encode_batch(
+        self,
+        texts: Any,
+        *,
+        seed: int | None = None,
+        alpha: float | None = None,
+        dropout: float | None = None,
+        nbest_size: int = -1,
+        add_special_tokens: bool = True,
+        special: SpecialPolicy | None = None,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> Batch:
+        """Draw a segmentation of each of many texts; see :meth:`sample_encode`.
+
+        Parameters
+        ----------
+        texts
+            As in :meth:`encode_batch`.
+        seed
+            The same seed and texts give the same batch; None: any.
+        alpha, dropout, nbest_size, add_special_tokens, special, add_bos, add_eos, reverse, errors, surrogates
+            As in :meth:`sample_encode`.
+
+        Returns
+        -------
+        Batch
+            With spans.
+        """
+        ends = self._ends(add_special_tokens, add_bos, add_eos, reverse, False)
+        policy = self.spec.default_special if special is None else special
+        source, shown = self._source(texts, errors, surrogates)
+        data, indptr = source.make(0, source.n_documents)
+        words = self._engine.words(data[int(indptr[0]) :], indptr - indptr[0], special=policy)
+        draws = self._segmentations.draw(words, 1, alpha=alpha, dropout=dropout, nbest_size=nbest_size, seed=seed)
+        ids, lengths, id_ends, _ = draws[0]
+        return ends.post_processor.process_batch(
+            ends.ordered(self._engine.with_ids(words, ids, lengths, id_ends)),
+            add_special_tokens=ends.add_special_tokens,
+            texts=(shown,),
+            pad_id=self._pad_id,
+        )
+
+    def entropy(
+        self,
+        text: str | bytes,
+        *,
+        alpha: float = 1.0,
+        special: SpecialPolicy | None = None,
+        errors: Errors = "strict",
+        surrogates: Surrogates | None = None,
+    ) -> float:
+        """Return the entropy of the distribution that :meth:`sample_encode` draws from, in nats.
+
+        Parameters
+        ----------
+        text, alpha, special, errors, surrogates
+            As in :meth:`sample_encode`, out of all segmentations.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is no unigram model.
+
+        Examples
+        --------
+        >>> from jittok.spec import TokenizerSpec, UnigramModel
+        >>> model = UnigramModel(("<unk>", "a", "b", "ab"), (0.0, -1.0, -2.0, -3.0), unk_id=0)
+        >>> round(Tokenizer(TokenizerSpec(model)).entropy("ab"), 6)  # two alike: log 2
+        0.693147
+        """
+        words, _ = self._words(text, special, errors, surrogates)
+        return self._segmentations.entropy(words, alpha)
+
+    def score(self, segmentation: Encoding | Iterable[str]) -> float:
+        """Return the score of a segmentation by a unigram model: the sum of those of its pieces.
+
+        Parameters
+        ----------
+        segmentation
+            An encoding, or pieces. A string that is no piece counts as so many unknown characters.
+
+        Returns
+        -------
+        float
+            The logarithm of the segmentation's probability, but for a constant of the text. Control pieces and added
+            tokens count nothing.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is no unigram model.
+        """
+        if isinstance(segmentation, Encoding):
+            return self._segmentations.score(segmentation.ids.tolist(), segmentation.tokens)
+        if isinstance(segmentation, str | bytes) or not isinstance(segmentation, Iterable):
+            raise ArgumentTypeError(
+                f"segmentation: expected an Encoding or strings, got {type(segmentation).__name__}"
+            )
+        pieces = list(segmentation)
+        for number, piece in enumerate(pieces):
+            if not isinstance(piece, str):
+                raise ArgumentTypeError(f"segmentation[{number}]: expected str, got {type(piece).__name__}")
+        ids = [self.token_to_id(piece) for piece in pieces]
+        return self._segmentations.score([-1 if token is None else token for token in ids], pieces)
 
     def count(
         self,
@@ -337,7 +628,7 @@ class Tokenizer:
         chosen = self._surrogates(surrogates)
         total = self._post_processor.template(pair is not None, add_special_tokens).num_special
         for value in (text,) if pair is None else (text, pair):
-            source = text_from(value, errors=errors, surrogates=chosen)
+            source, _ = self._given(value, errors, chosen)
             total += len(self._encode_texts(source, False, special, 1).ids)
         return total
 
@@ -589,6 +880,50 @@ class Tokenizer:
         spec = replace(self.spec, added_tokens=added)
         return Tokenizer(spec, plan=self.plan.with_added_tokens(spec))
 
+    def with_vocabulary(self, pieces: Iterable[str] | None) -> Tokenizer:
+        """Return a tokenizer that uses only some pieces of this one's SentencePiece model.
+
+        What a subword vocabulary with a frequency threshold is for (Sennrich et al. 2017): text is cut into pieces that
+        were seen often enough in training.
+
+        Parameters
+        ----------
+        pieces
+            The pieces to use; what is no piece of the model counts nothing. None: all of them.
+
+        Returns
+        -------
+        Tokenizer
+            Of its pieces, control, unknown, user-defined and byte pieces stay as they are; the others are normal if
+            they are wanted or a single character, else unused, as after sentencepiece's ``SetVocabulary`` (and all are
+            normal as after ``ResetVocabulary``). An unused piece of a byte-pair model is taken apart again. Ids stay.
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a SentencePiece model of type unigram or bpe.
+        ArgumentTypeError
+            Something is no str.
+        """
+        model = self.spec.model
+        if not isinstance(model, SentencePieceModel) or model.algorithm not in ("unigram", "bpe"):
+            raise UnsupportedError("only SentencePiece models of type unigram or bpe can be given a vocabulary")
+        wanted: set[str] = set()
+        if pieces is not None:
+            if isinstance(pieces, str | bytes) or not isinstance(pieces, Iterable):
+                raise ArgumentTypeError(f"pieces: expected strings, got {type(pieces).__name__}")
+            for number, piece in enumerate(pieces):
+                if not isinstance(piece, str):
+                    raise ArgumentTypeError(f"pieces[{number}]: expected str, got {type(piece).__name__}")
+                wanted.add(piece)
+        types = bytearray(model.types)
+        for token_id, piece in enumerate(model.pieces):
+            if types[token_id] in (PieceType.NORMAL, PieceType.UNUSED) and "\0" not in piece:
+                is_used = pieces is None or piece in wanted or len(piece) == 1
+                types[token_id] = PieceType.NORMAL if is_used else PieceType.UNUSED
+        spec = replace(self.spec, model=model.with_types(bytes(types)))
+        return Tokenizer(spec, vocabulary=self._vocabulary.tables)
+
     def as_tiktoken(self) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
 
@@ -709,6 +1044,88 @@ class Tokenizer:
 
     # ------------------------------------------------------------------------------------------------- inside
 
+    def _ends(
+        self, add_special_tokens: bool, add_bos: bool, add_eos: bool, reverse: bool, has_pair: bool
+    ) -> Ends:
+        if not (add_bos or add_eos or reverse):
+            return Ends(self._post_processor, add_special_tokens, False)
+        model = self.spec.model
+        if not isinstance(model, SentencePieceModel):
+            raise UnsupportedError(
+                "add_bos, add_eos and reverse are for tokenizers from SentencePiece models; here the file says what "
+                "add_special_tokens puts around a text"
+            )
+        if has_pair:
+            raise ArgumentError("add_bos, add_eos and reverse are for single texts; encode each text of the pair alone")
+        for name, is_wanted, number in (("add_bos", add_bos, model.bos_id), ("add_eos", add_eos, model.eos_id)):
+            if is_wanted and number < 0:
+                raise ArgumentError(f"{name}: the model has no control piece for that (its {name[4:]}_id is -1)")
+        post_processor = self._post_processor.with_ends(
+            model.bos_id if add_bos else None, model.eos_id if add_eos else None
+        )
+        return Ends(post_processor, True, reverse)
+
+    @cached_property
+    def _segmentations(self) -> Segmentations:
+        from .segmentations import Segmentations
+
+        return Segmentations(self.spec, self.plan)
+
+    def _words(
+        self, text: Any, special: SpecialPolicy | None, errors: Errors, surrogates: Surrogates | None
+    ) -> tuple[Words, str]:
+        """What the model is given of one text, and the text as spans count it."""
+        policy = self.spec.default_special if special is None else special
+        source, shown = self._one_source(text, errors, self._surrogates(surrogates))
+        return self._engine.words(source.data, source.indptr, special=policy), shown
+
+    def _finished(self, ends: Ends, words: Words, drawn: Drawn, shown: str) -> Encoding:
+        encoded = ends.ordered(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoding = ends.post_processor.process(
+            encoded, add_special_tokens=ends.add_special_tokens, texts=(shown,)
+        )
+        return encoding.with_score(drawn.score)
+
+    def _one_source(self, text: Any, errors: Errors, surrogates: Surrogates) -> tuple[Texts, str]:
+        """One text for the engine, and as spans count it."""
+        source, shown = self._given(text, errors, surrogates)
+        if shown is not None:
+            return source, shown
+        if isinstance(text, str) and text.isascii():
+            return source, text
+        return source, source.data[: int(source.indptr[-1])].tobytes().decode()
+
+    def _given(self, text: Any, errors: Errors, surrogates: Surrogates) -> tuple[Texts, str | None]:
+        """One text for the engine; and as spans count it, if that is something else."""
+        if errors == "replace" and self.spec.reference == "sentencepiece" and not isinstance(text, str):
+            source, texts = self._bytewise(text_from(text, errors=errors, surrogates=surrogates, validate=False))
+            return source, None if texts is None else texts[0]
+        return text_from(text, errors=errors, surrogates=surrogates), None
+
+    def _given_batch(self, texts: Any, errors: Errors, surrogates: Surrogates) -> tuple[Texts, list[str] | None]:
+        """As :meth:`_given`, for many texts."""
+        if errors == "replace" and self.spec.reference == "sentencepiece":
+            return self._bytewise(texts_from(texts, errors=errors, surrogates=surrogates, validate=False))
+        return texts_from(texts, errors=errors, surrogates=surrogates, check=False), None
+
+    def _bytewise(self, source: Texts) -> tuple[Texts, list[str] | None]:
+        """Texts whose bytes may be invalid, for the engine, and with U+FFFD for each byte, if there is such a one.
+
+        In SentencePiece's own models its normalizer puts U+FFFD there, to which the rules that the file may have for that
+        character do not apply.
+        """
+        if find_invalid(source) < 0:
+            return source._replace(is_checked=True), None
+        bounds = source.indptr.tolist()
+        texts = [
+            decoded_bytewise(source.data[begin:end].tobytes()) for begin, end in zip(bounds, bounds[1:], strict=False)
+        ]
+        plan = self.plan
+        is_normalized = plan.normalizer is not None and plan.normalizer.always and plan.raw_tokens is None
+        if not is_normalized or plan.blank_prefix is not None:
+            source = texts_from(texts)
+        return source._replace(is_checked=True), texts
+
     def _surrogates(self, surrogates: Surrogates | None) -> Surrogates:
         if surrogates is None:
             return "replace" if self.spec.reference in ("tiktoken", "mistral_common") else "raise"
@@ -735,10 +1152,10 @@ class Tokenizer:
                     return given.data, given.indptr
 
                 return Source(strings.lengths, make), strings.items
-        whole = texts_from(texts, errors=errors, surrogates=chosen, check=False)
+        whole, replaced = self._given_batch(texts, errors, chosen)
         shown = whole.data, whole.indptr
         if whole.is_checked:
-            return Source.of_arrays(*shown), shown
+            return Source.of_arrays(*shown), shown if replaced is None else replaced
 
         def checked(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
             part = whole._replace(indptr=whole.indptr[first : last + 1])
@@ -772,20 +1189,17 @@ class Tokenizer:
                 raise ArgumentTypeError(
                     f"{name}: expected a list of words with is_split_into_words, got {type(text).__name__}"
                 )
-            source = texts_from(text, errors=errors, surrogates=chosen)
+            source, shown_words = self._given_batch(text, errors, chosen)
+            if not source.is_checked:
+                check_texts(source, 0)
             encoded = merged_words(self._encode_texts(source, True, special, 1))
             bounds = source.indptr.tolist()
-            words = tuple(
-                source.data[begin:end].tobytes().decode() for begin, end in zip(bounds, bounds[1:], strict=False)
-            )
-            return encoded, words
-        source = text_from(text, errors=errors, surrogates=chosen)
+            if shown_words is None:
+                pairs = zip(bounds, bounds[1:], strict=False)
+                shown_words = [source.data[begin:end].tobytes().decode() for begin, end in pairs]
+            return encoded, tuple(shown_words)
+        source, shown = self._one_source(text, errors, chosen)
         encoded = self._encode_texts(source, True, special, None)
-        shown: str
-        if isinstance(text, str) and text.isascii():
-            shown = text
-        else:
-            shown = source.data[: int(source.indptr[-1])].tobytes().decode()
         return encoded, shown
 
     @cached_property

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece_files import FILES, content, read, reference, small_model
 
+import jittok
 from jittok import spec
 from jittok.errors import FormatError, JittokError, UnknownFormatError, UnsupportedError
 from jittok.formats import detect, sentencepiece_model
 from jittok.spec import PieceType
+from jittok.tokenizer import Tokenizer
 from jittok.vocabulary import Vocabulary, build_vocabulary
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -73,7 +75,7 @@ def test_kinds(kind):
         ([*BASE, ("\u2581a", -3.0, NORMAL)], {}, r"pieces\[4\].*the same piece as pieces\[3\]"),
         ([*BASE, ("<s>", 0.0, CONTROL)], {}, r"the same piece as pieces\[1\]"),
         ([*BASE, ("a\0b", 0.0, NORMAL)], {}, "NUL"),
-        ([*BASE, ("\0", 0.0, NORMAL)], {}, "NUL"),
+        ([*BASE, ("\0", 0.0, USER_DEFINED)], {}, "NUL"),
         ([*BASE, ("x" * 8000, 0.0, NORMAL)], {}, "too long"),
         ([*BASE, ("\u2581" * 2667, 0.0, NORMAL)], {}, "too long"),
         ([*BASE, ("<u>", 0.0, UNKNOWN)], {}, "second unknown"),
@@ -118,6 +120,18 @@ def test_models_that_are_odd(pieces, trainer):
     vocabulary = Vocabulary(build_vocabulary(sentencepiece_model.read(data, "model.bin")))
     for piece in {piece for piece, _, _ in pieces} - {"\0"}:
         assert vocabulary.token_to_id(piece) == wanted.piece_to_id(piece)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_a_piece_that_is_a_nul_is_unused(kind):
+    """Sentencepiece refuses such files; they exist, and with byte fallback it makes the piece an unused one, too."""
+    data = small_model([*BASE, ("\0", -5.0, NORMAL)], model_type=kind)
+    assert processor(data) is None
+    tok = jittok.load_bytes(data)
+    assert tok.spec.model.types[4] == UNUSED
+    assert sentencepiece_model.write(tok.spec) == data
+    assert tok.encode("a\0a").ids.tolist() == [3, 0]  # the unknown run is "\0a"
+    assert tok.with_vocabulary(None).spec.model.types[4] == UNUSED
 
 
 def test_pieces_of_bpe_share_one_set_of_strings():
@@ -252,10 +266,18 @@ def test_bit_flips(data):
     for _ in range(data.draw(st.integers(1, 5))):
         blob[data.draw(st.integers(0, len(blob) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     found = try_to_read(bytes(blob))
-    if found is None:
+    if found is None or "\0" in found.model.pieces:  # which the reference refuses
         return
     wanted = processor(bytes(blob))
     assert wanted is not None
+    try:
+        tok = Tokenizer(found)
+    except UnsupportedError:  # scores of 1e30 and more
+        assert max(map(abs, found.model.scores)) >= 1e30
+        return
+    texts = ["", " a b  ud", "\u2581a☃", "udud a"]
+    assert tok.encode_batch(texts).to_lists() == wanted.encode(texts)
+    assert [tok.encode(text).ids.tolist() for text in texts] == wanted.encode(texts)
     assert list(found.model.pieces) == [wanted.id_to_piece(i) for i in range(wanted.get_piece_size())]
     assert found.model.unk_id == wanted.unk_id()
     assert try_to_read(sentencepiece_model.write(found)) is not None
@@ -281,7 +303,8 @@ def test_damaged_real_files(seed):
         place = source.randrange(len(data)) if source.random() < 0.5 else source.randrange(700)
         before = data[place]
         data[place] = source.randrange(256)
-        if try_to_read(bytes(data)) is not None:
+        found = try_to_read(bytes(data))
+        if found is not None and "\0" not in found.model.pieces:
             assert processor(bytes(data)) is not None
         if source.random() < 0.7:
             data[place] = before

@@ -33,6 +33,7 @@ LAYERS = [
     ["jittok.encodings"],
     ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],
     ["jittok.engine"],
+    ["jittok.segmentations"],
     ["jittok.formats"],
     ["jittok.interop"],
     ["jittok.tokenizer"],

@@ -78,12 +78,39 @@ def build_merge_tables(
     MergeTables or PieceTables
         The latter for characters, where each of them has a token or becomes the unknown one, or bytes.
     """
+    general, pairs = _merges(model, byte_level=byte_level, all_pairs=False)
+    if isinstance(model, RankModel) or byte_level or model.ignore_merges:
+        return general
+    if model.continuing_subword_prefix or model.end_of_word_suffix:
+        return general
+    from jittok.build.piece_tables import build_listed_merges
+
+    tables = build_listed_merges(model, pairs, lambda: _last_merges(general), blank_is_mark=blank_is_mark)
+    return general if tables is None else tables
+
+
+def build_sampling_merges(model: BPEModel | RankModel, *, byte_level: bool) -> MergeTables:
+    """Flatten a byte-pair model for sampling: general tables, and no token is looked up whole.
+
+    Parameters
+    ----------
+    model, byte_level
+        As for :func:`build_merge_tables`, which raises what the model cannot be.
+    """
+    return _merges(model, byte_level=byte_level, all_pairs=True)[0]
+
+
+def _merges(
+    model: BPEModel | RankModel, *, byte_level: bool, all_pairs: bool
+) -> tuple[MergeTables, NDArray[np.int64]]:
+    """Tables, and the pairs of ids that merge."""
     if isinstance(model, RankModel):
         tokens: dict[int, bytes] = {rank: token for token, rank in model.ranks.items()}
         _check_size(max(tokens), 0)
         single = {token[0]: rank for token, rank in model.ranks.items() if len(token) == 1}
         pairs, results = _rank_pairs(model.ranks)
-        return _build(tokens, pairs, results, {(0, b): i for b, i in single.items()}, None, byte_level=True)
+        units = {(0, b): i for b, i in single.items()}
+        return _build(tokens, pairs, results, units, None, byte_level=True, all_pairs=all_pairs), pairs
     prefix, suffix = model.continuing_subword_prefix or "", model.end_of_word_suffix or ""
     if model.byte_fallback and (prefix or suffix):
         raise UnsupportedError(
@@ -93,7 +120,7 @@ def build_merge_tables(
     _check_size(max(vocab.values(), default=0), len(model.merges))
     pairs, results = _listed_pairs(model)
     alphabet = byte_alphabet()
-    units: dict[tuple[int, int], int] = {}
+    units = {}
     for token, identifier in vocab.items():
         for variant in range((1 if prefix else 0) + (2 if suffix else 0) + 1):
             if (variant & 1 and not prefix) or (variant & 2 and not suffix):
@@ -112,13 +139,8 @@ def build_merge_tables(
         raise UnsupportedError(
             "model.byte_fallback is on, but the byte-level vocabulary lacks some of the 256 bytes; this is not supported"
         )
-    general = _build(_token_bytes(vocab, byte_level), pairs, results, units, model, byte_level=byte_level)
-    if byte_level or prefix or suffix or model.ignore_merges:
-        return general
-    from jittok.build.piece_tables import build_listed_merges
-
-    tables = build_listed_merges(model, pairs, lambda: _last_merges(general), blank_is_mark=blank_is_mark)
-    return general if tables is None else tables
+    tokens = _token_bytes(vocab, byte_level)
+    return _build(tokens, pairs, results, units, model, byte_level=byte_level, all_pairs=all_pairs), pairs
 
 
 def _check_size(largest_id: int, n_merges: int) -> None:
@@ -202,6 +224,7 @@ def _build(
     model: BPEModel | None,
     *,
     byte_level: bool,
+    all_pairs: bool = False,
 ) -> MergeTables:
     size = max(tokens, default=-1) + 1
     complete = byte_level and not _variants(model) and all((0, byte) in units for byte in range(256))
@@ -245,10 +268,10 @@ def _build(
     if missing_unknown:
         general.reachable[size - 1] = MISSING_UNKNOWN
     tables = general
-    if complete:
+    if complete and not all_pairs:
         tables = _ranked(general, pairs, [units[0, byte] for byte in range(256)])
     direct = model is None or model.ignore_merges
-    if direct:
+    if direct and not all_pairs:
         wanted = [i for i in range(size) if token_list[i] and not tables.reachable[i]]
         tables = tables._replace(direct_slots=_direct_slots(token_list, wanted))
         tables.numbers[MERGE_DIRECT] = len(wanted)

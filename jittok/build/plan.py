@@ -40,6 +40,7 @@ from jittok.spec import (
 )
 from jittok.tables import (
     AddedTokenTables,
+    MergeTables,
     ModelTables,
     PieceTables,
     SplitAutomaton,
@@ -236,6 +237,24 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
     )
 
 
+def sampling_tables(spec: TokenizerSpec) -> MergeTables | PieceTables:
+    """Tables of a byte-pair model in which merges may be left out: with all pairs.
+
+    Parameters
+    ----------
+    spec
+        Its model is a :class:`~jittok.spec.BPEModel`, a :class:`~jittok.spec.RankModel`, or one of SentencePiece's BPE.
+    """
+    if isinstance(spec.model, SentencePieceModel):
+        tables = _sentencepiece_tables(spec, spec.model, all_pairs=True)
+        assert isinstance(tables, PieceTables)
+        return tables
+    from jittok.build.merge_tables import build_sampling_merges
+
+    assert isinstance(spec.model, BPEModel | RankModel)
+    return build_sampling_merges(spec.model, byte_level=is_byte_level(spec))
+
+
 def _unused_character(vocab: Mapping[str, int]) -> str:
     """A character that no token begins with: with it for a suffix indicator, WordPiece finds whole words only."""
     used = {token[:1] for token in vocab}
@@ -248,6 +267,15 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     "never", "always", or "unless marked": where it begins with neither a blank nor U+2581.
     """
     steps = (*spec.normalizers, *spec.pre_tokenizers)
+    if isinstance(spec.model, SentencePieceModel):
+        step = spec.normalizers[0] if spec.normalizers else None
+        if not isinstance(step, SentencePieceNormalizer) or spec.model.algorithm == "unigram" or not _is_compact(spec):
+            return None
+        if step.charsmap or step.remove_extra_whitespaces or any(token.normalized for token in spec.added_tokens):
+            return None
+        if step.add_dummy_prefix and step.treat_whitespace_as_suffix:
+            return None
+        return "always" if step.add_dummy_prefix else "never"
     replaces = Replace(" ", MARK, is_regex=False)
     if steps in ((Prepend(MARK), replaces), (replaces, Prepend(MARK))) and not spec.pre_tokenizers:
         return None if any(token.normalized for token in spec.added_tokens) else "always"
@@ -256,7 +284,9 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     return None
 
 
-def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> PieceTables | UnigramTables:
+def _sentencepiece_tables(
+    spec: TokenizerSpec, model: SentencePieceModel, *, all_pairs: bool = False
+) -> PieceTables | UnigramTables:
     if model.algorithm == "unigram":
         from jittok.build.unigram_tables import build_unigram_tables
 
@@ -276,6 +306,7 @@ def _sentencepiece_tables(spec: TokenizerSpec, model: SentencePieceModel) -> Pie
         model_type=model.algorithm,
         byte_fallback=model.byte_fallback,
         blank_is_mark=_is_compact(spec),
+        all_pairs=all_pairs,
     )
     return built.tables
 

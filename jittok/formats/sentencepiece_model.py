@@ -28,7 +28,7 @@ UNK_SURFACE = " \u2047 "
 _KINDS: dict[int, Literal["unigram", "bpe", "char", "word"]] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _KIND_NUMBERS = {kind: number for number, kind in _KINDS.items()}
 _RESERVED = bytes((PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
-_HAS_SCORE, _HAS_TYPE = 1, 2
+_HAS_SCORE, _HAS_TYPE, _IS_NORMAL = 1, 2, 4
 _TAG_PIECES, _TAG_LENGTH_DELIMITED = 1, 2
 _REMEDY = "get the file again from where it came from"
 
@@ -206,9 +206,14 @@ def _pieces(
         except UnicodeDecodeError:
             raise FormatError(f"{where}: pieces[{number}].piece: expected UTF-8, got {raw[:20]!r}; {_REMEDY}") from None
         scores.append(message.score)
-        # As the library does with files that some converters write.
-        types.append(PieceType.UNUSED if byte_fallback and raw == b"\0" else message.type)
-        presence.append(_HAS_SCORE * message.HasField("score") + _HAS_TYPE * message.HasField("type"))
+        # As the library does with files that some converters write; it refuses those without byte fallback, but there
+        # are such files, and no text needs the piece.
+        is_nothing = raw == b"\0" and (byte_fallback or message.type == PieceType.NORMAL)
+        types.append(PieceType.UNUSED if is_nothing else message.type)
+        is_other = types[-1] != message.type and message.type == PieceType.NORMAL
+        presence.append(
+            _HAS_SCORE * message.HasField("score") + _HAS_TYPE * message.HasField("type") + _IS_NORMAL * is_other
+        )
     usual = bytes(_HAS_SCORE + _HAS_TYPE * (kind != PieceType.NORMAL) for kind in types)
     return tuple(strings), tuple(scores), bytes(types), b"" if presence == usual else bytes(presence)
 
@@ -379,7 +384,7 @@ def write(spec: TokenizerSpec) -> bytes:
         if written & _HAS_SCORE:
             message.score = score
         if written & _HAS_TYPE:
-            message.type = kind
+            message.type = PieceType.NORMAL if written & _IS_NORMAL else kind
         encoded = message.SerializeToString()
         out += bytes((_TAG_PIECES << 3 | _TAG_LENGTH_DELIMITED,)) + _length(len(encoded)) + encoded
     stored = (

@@ -409,7 +409,7 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
             # Codepoints of what was consumed.
             is_plain = consumed == 1 and width == 1
             source += 1
-            for k in range(width, consumed):
+            for k in range(max(width, np.int64(1)), consumed):
                 source += np.int64(data[position + k]) & 0xC0 != 0x80
             position += consumed
         final = source

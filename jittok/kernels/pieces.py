@@ -619,8 +619,8 @@ def sample_pieces(
     data: Any,
     starts: Any,
     ends: Any,
-    chance: np.uint64,
-    seed: np.uint64,
+    chance: int,
+    seed: int,
     first_segment: int,
     scratch: Any,
     state: Any,
@@ -665,14 +665,15 @@ def sample_pieces(
     int
         Number of ids. Cost: n log n of each segment.
     """
+    limit = np.uint64(chance)
     written = np.int64(0)
     for i in range(starts.size):
-        state[0] = mix_bits(mix_bits(seed ^ SEED) ^ np.uint64(first_segment + i)) | ONE
+        state[0] = mix_bits(mix_bits(np.uint64(seed) ^ SEED) ^ np.uint64(first_segment + i)) | ONE
         first = starts[i]
         end = ends[i]
         n = np.int64(load_pieces(pieces, data, first, end, scratch.symbols, scratch.lengths))
-        if chance >> CHANCE_BITS == ZERO:
-            n = np.int64(merge_pieces(pieces, n, scratch, chance, state, 1, reverse))
+        if limit >> CHANCE_BITS == ZERO:
+            n = np.int64(merge_pieces(pieces, n, scratch, limit, state, 1, reverse))
         n = np.int64(write_pieces(pieces, data, first, end, n, scratch, 1, reverse))
         for j in range(n):
             out[written + j] = scratch.symbols[j]

@@ -26,7 +26,6 @@ from jittok.kernels.utf8 import codepoint_at, is_space
 from jittok.kernels.word_cache import (
     BATCH,
     CHUNK_BYTES,
-    KEY_BYTES,
     KEY_WORDS,
     NEEDED,
     ONE,
@@ -37,6 +36,7 @@ from jittok.kernels.word_cache import (
     hash_word,
     key_slot,
     make_keys,
+    new_key_masks,
 )
 from jittok.memory import zeros
 from jittok.tables import EDGE_BYTE
@@ -89,10 +89,7 @@ def new_count_scratch() -> CountScratch:
     """Allocate scratch arrays."""
     return CountScratch(
         keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
-        key_masks=np.array(
-            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(KEY_BYTES + 1)],
-            np.uint64,
-        ).ravel(),
+        key_masks=new_key_masks(),
         missed=np.zeros(CHUNK + 80, np.int32),
     )
 
