@@ -197,7 +197,7 @@ def pre_tokenizer(name):
 
 def stage_pieces(name, text):
     """The pre-tokens of a text as (text, (first, last)), by the stages of a plan."""
-    stages, last, skips = _stages(SPLITS[name], may_skip_blanks=False, takes_bytes=True)
+    stages, last, skips = _stages(SPLITS[name], may_skip_blanks=False)
     assert not skips
     data, starts, ends = segments([text])
     parts = engine.Parts(data, np.zeros(1, np.int64), starts, ends, np.array([-1], np.int32), None)
