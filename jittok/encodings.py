@@ -208,11 +208,12 @@ class Encoding(Sequence[int]):
         Raises
         ------
         ArgumentError
-            This encoding has no spans.
+            This encoding has no spans, or not its text.
         """
         if self._spans is None:
             raise ArgumentError("this Encoding has no spans; encode with spans=True")
         found = []
+        self._need_texts("surfaces")
         sequences = self.sequence_ids.tolist()
         words = self.word_ids.tolist() if any(isinstance(text, tuple) for text in self._texts) else []
         for row, (begin, end) in enumerate(self._spans.tolist()):
@@ -265,7 +266,7 @@ class Encoding(Sequence[int]):
         Raises
         ------
         ArgumentError
-            The unit is another one, or this encoding has no spans.
+            The unit is another one, or this encoding has no spans, or not its text, as one from a pickled batch.
         """
         if self._spans is None:
             raise ArgumentError("this Encoding has no spans; encode with spans=True")
@@ -273,6 +274,7 @@ class Encoding(Sequence[int]):
             return self._spans
         if unit != "bytes":
             raise ArgumentError(f"unit={unit!r}: expected 'characters' or 'bytes'")
+        self._need_texts("byte spans")
         result = self._spans.copy()
         sequence_ids = self.sequence_ids
         for sequence, text in enumerate(self._texts):
@@ -284,8 +286,6 @@ class Encoding(Sequence[int]):
                     result[rows] = utf8_positions(text[word])[result[rows]]
             elif text is not None:
                 result[where] = utf8_positions(text)[result[where]]
-            else:
-                raise ArgumentError("this Encoding was made without its text, so it has no byte spans")
         return frozen(result, np.int64)
 
     @property
@@ -386,6 +386,14 @@ class Encoding(Sequence[int]):
         words = self._word_ids if self._later_words is None else self.word_ids
         return _restore_encoding, (self.ids, self._spans, words, fields, tokens)
 
+    def _need_texts(self, what: str) -> None:
+        """Refuse `what` where tokens are from texts that were not kept."""
+        n_texts = int(self.sequence_ids.max(initial=-1)) + 1
+        if n_texts > len(self._texts) or any(text is None for text in self._texts[:n_texts]):
+            raise ArgumentError(
+                f"this Encoding was made without its text, so it has no {what}; a pickled Batch keeps no texts"
+            )
+
     def _slice(self, row: int) -> str | None:
         """Return the piece of text under token `row`, or None where that is not known."""
         if self._spans is None:
@@ -442,7 +450,8 @@ class Batch(Sequence[Encoding]):
     """The ids of many texts in flat arrays (CSR, as in SciPy).
 
     ``len(batch)``, ``batch[i]`` (an :class:`Encoding`), ``batch[i:j]`` (a batch) and iteration work. All
-    arrays are read-only, and views of single texts copy nothing.
+    arrays are read-only, and views of single texts copy nothing. A pickled batch keeps the arrays, but neither the texts nor
+    the vocabulary, so that it has no token strings, surfaces and byte spans.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
-from jittok.errors import ArgumentError, FormatError, SpecialTokenError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError
 from jittok.memory import large_copy
 from jittok.spec import Metaspace
 from jittok.tables import (
@@ -576,15 +576,14 @@ class Engine:
             return np.array([not token.special for token in tokens], np.bool_)
         if special == "raise":
             return None
-        if isinstance(special, str):
-            raise ArgumentError(
-                f"special={special!r} is not known; expected 'parse', 'text', 'raise' or a set of special tokens"
-            )
+        if isinstance(special, str | bytes) or not isinstance(special, Iterable):
+            kind = ArgumentError if isinstance(special, str) else ArgumentTypeError
+            raise kind(f"special={special!r} is not known; expected 'parse', 'text', 'raise' or a set of special tokens")
         wanted = set(special)
         unknown = wanted - self._special
         if unknown:
             raise ArgumentError(
-                f"special names {sorted(unknown)[0]!r}, which is not a special token of this tokenizer; "
+                f"special names {sorted(unknown, key=str)[0]!r}, which is not a special token of this tokenizer; "
                 "tokenizer.special_tokens lists them"
             )
         return np.array([not token.special or token.content in wanted for token in tokens], np.bool_)
@@ -1039,15 +1038,19 @@ class Engine:
         part_end: NDArray[np.int64],
         length: NDArray[np.int32],
     ) -> dict[int, str]:
-        """Strings of the unknown tokens that begin or end inside what a codepoint became: the others follow from spans."""
+        """Strings of the unknown tokens that do not follow from the text under their spans.
+
+        They begin or end inside what a codepoint became, or see :meth:`_lost_blanks`.
+        """
         rows = np.flatnonzero(ids == self._shown_as_text)
         if not rows.size or parts.codepoints is None:
             return {}
         at, stop = _byte_ranges(rows, start, part_end, length)
         number, source = parts.codepoints.number, parts.codepoints.start
         part = np.searchsorted(part_end, rows, side="right")
-        is_inner = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
-        return _strings(parts.data, rows[is_inner], at[is_inner], stop[is_inner])
+        wanted = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
+        wanted |= self._lost_blanks(parts.data, start[part], at, stop)
+        return _strings(parts.data, rows[wanted], at[wanted], stop[wanted])
 
     def _shown_whole(
         self,
@@ -1071,8 +1074,37 @@ class Engine:
         part = np.searchsorted(part_end, rows, side="right")
         begin = done.indptr[part]
         first, after = (begin + spans[rows, side] for side in (0, 1))
-        rows = rows[_is_inner(source_start, begin, first, after, rows + 1 < part_end[part])]
-        return _strings(text, rows, *_byte_ranges(rows, start, part_end, length)) if rows.size else {}
+        at, stop = _byte_ranges(rows, start, part_end, length)
+        wanted = _is_inner(source_start, begin, first, after, rows + 1 < part_end[part])
+        wanted |= self._lost_blanks(text, start[part], at, stop)
+        return _strings(text, rows[wanted], at[wanted], stop[wanted])
+
+    def _lost_blanks(
+        self, data: NDArray[np.uint8], begin: NDArray[np.int64], at: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which tokens, data[at:stop] in texts from `begin` on, may differ from what their source alone becomes.
+
+        So it is where extra blanks are left out that belong to what a codepoint became (of U+309B behind a blank U+3099
+        stays), and where U+FFFD stands for an invalid byte, to which no rule applies. Some others may be among them.
+        """
+        heads = self._behind_blanks
+        may_differ = np.zeros(len(at), np.bool_)
+        if heads is not None:
+            mark = MARK.encode()
+            before, second = data[np.maximum(at - 1, 0)], data[np.minimum(at + 1, len(data) - 1)]
+            head = (data[at].astype(np.uint16) << 8) | second
+            # What stands for a blank, U+0020 or U+2581, ends with one of two bytes, and begins with one of two.
+            may_differ |= ((at == begin) | (before == ord(" ")) | (before == mark[-1])) & np.isin(head, heads)
+            n_blanks = np.zeros(len(data) + 1, np.int64)
+            np.cumsum((data == ord(" ")) | (data == mark[0]), out=n_blanks[1:])
+            may_differ |= n_blanks[stop] > n_blanks[at]
+        if "\ufffd".encode() in data.tobytes():
+            may_differ[:] = True
+        return may_differ
+
+    @cached_property
+    def _behind_blanks(self) -> NDArray[np.uint16] | None:
+        return None if self.plan.normalizer is None else self.plan.normalizer.behind_blanks()
 
     def _refuse_unknown(
         self,

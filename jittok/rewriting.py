@@ -241,6 +241,26 @@ class Rewriter:
         """Whether there is :meth:`apply_in_runs`."""
         return len(self._operations) == 1 and self._operations[0].name == "apply_charsmap"
 
+    def behind_blanks(self) -> NDArray[np.uint16] | None:
+        """What SentencePiece's rules put behind a blank, where it leaves out extra blanks.
+
+        Returns
+        -------
+        uint16[n], or None
+            The first two bytes of each such character, its first byte the higher one. None: no blanks are left out.
+        """
+        heads: set[int] = set()
+        is_found = False
+        for operation in self._operations:
+            if operation.name != "apply_charsmap" or not operation.tables[0].numbers[tables.CHARSMAP_REMOVES]:
+                continue
+            is_found = True
+            # One string may be the end of another, so blanks inside count too.
+            for string in operation.tables[0].strings.tobytes().split(b"\0"):
+                following = zip(string, string[1:], string[2:], strict=False)
+                heads.update((one << 8) | other for blank, one, other in following if blank == ord(" "))
+        return np.array(sorted(heads), np.uint16) if is_found else None
+
     def apply_in_runs(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], alignment: bool
     ) -> NormalizedText:

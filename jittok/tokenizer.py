@@ -789,11 +789,14 @@ class Tokenizer:
 
         Raises
         ------
-        ArgumentTypeError
-            It is no str.
+        ArgumentTypeError, TextError
+            It is no str, or has a lone surrogate (which becomes U+FFFD where :meth:`encode` makes that of it).
         """
         if not isinstance(text, str):
             raise ArgumentTypeError(f"text: expected str, got {type(text).__name__}")
+        if not text.isascii():
+            source = text_from(text, surrogates=self._surrogates(None))
+            text = source.data[: int(source.indptr[-1])].tobytes().decode()
         normalizer = self.plan.normalizer
         return text if normalizer is None else normalizer.apply_strings([text])[0]
 
@@ -1207,6 +1210,8 @@ class Tokenizer:
         stored = self.spec.stored_padding
         if stored is not None and isinstance(stored.get("pad_id"), int):
             return int(stored["pad_id"])
+        if isinstance(self.spec.model, SentencePieceModel) and self.spec.model.pad_id >= 0:
+            return self.spec.model.pad_id
         special = self.special_tokens
         return next((special[token] for token in ("<pad>", "[PAD]") if token in special), None)
 

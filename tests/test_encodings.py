@@ -271,6 +271,20 @@ def test_batch_pickle_and_repr(batch):
     assert repr(batch) == "Batch(3 texts, 4 tokens)"
 
 
+def test_a_pickled_batch_has_no_texts():
+    """What needs them is refused, not answered in another unit."""
+    batch = jittok.load_default().encode_batch(["naïve ☃ text", ""], spans=True)
+    again = pickle.loads(pickle.dumps(batch))
+    for use in (lambda: again.spans_in("bytes"), lambda: again[0].spans_in("bytes"), lambda: again[0].surfaces):
+        with pytest.raises(errors.ArgumentError, match="made without its text"):
+            use()
+    assert again.spans_in("characters").tolist() == batch.spans.tolist()
+    assert again[1].spans_in("bytes").tolist() == [] == again[1].surfaces
+    one = pickle.loads(pickle.dumps(batch[0]))
+    assert one.spans_in("bytes").tolist() == batch[0].spans_in("bytes").tolist() != one.spans.tolist()
+    assert one.surfaces == batch[0].surfaces
+
+
 def test_word_ids_of_strings_come_when_asked_for():
     tok = jittok.load_default()
     texts = ["one two, three", "", "naïve 中文 text", "x  y\n\n z"] * 3

@@ -11,7 +11,7 @@ from sentencepiece_files import FILES, content, read, reference, small_model
 
 import jittok
 from jittok import spec
-from jittok.errors import FormatError, JittokError, UnknownFormatError, UnsupportedError
+from jittok.errors import ArgumentError, FormatError, JittokError, TextError, UnknownFormatError, UnsupportedError
 from jittok.formats import detect, sentencepiece_model
 from jittok.spec import PieceType
 from jittok.tokenizer import Tokenizer
@@ -59,6 +59,27 @@ def test_facts_are_what_the_file_says():
     assert facts["normalizer_spec"]["precompiled_charsmap"] == "27355 bytes"
     assert facts["denormalizer_spec"]["precompiled_charsmap"] == "14896 bytes"
     assert sentencepiece_model.facts(read("sp-bpe/llama2/tokenizer.model").model)["denormalizer_spec"] == {}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_padding(name):
+    """The padding piece of the model is the one that rectangles are filled up with."""
+    padding = reference(name).pad_id()
+    batch = jittok.load_bytes(content(name)).encode_batch(["a b c d", "a"])
+    if padding < 0:
+        with pytest.raises(ArgumentError, match="names no padding token"):
+            batch.pad()
+    else:
+        ids, mask = batch.pad()
+        assert set(ids[~mask].tolist()) == {padding}
+
+
+def test_lone_surrogates_are_not_normalized():
+    tokenizer = jittok.load_bytes(content("unigram/t5-nai/spiece.model"))
+    for use in (tokenizer.normalize, tokenizer.normalize_aligned, tokenizer.encode):
+        with pytest.raises(TextError, match="lone surrogate U.D800 at character 1"):
+            use("a\ud800b")
+    assert tokenizer.normalize("a\ufffdb") == reference("unigram/t5-nai/spiece.model").normalize("a\ufffdb")
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "word", "char"])

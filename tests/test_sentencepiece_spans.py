@@ -156,6 +156,32 @@ def test_small_models(model_type, rules):
             assert_equal_pieces(jittok.load_bytes(content), spm.SentencePieceProcessor(model_proto=content), texts)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_pieces_without_their_blanks(name):
+    """An unknown piece is shown as it was normalised, also where a blank that belongs to its character was left out."""
+    spm = pytest.importorskip("sentencepiece")
+    path = model_path(MODELS[name])
+    texts = ["x \u309b", "\u309b", "\u309b\u309b", " \u309b \u309b\u6f22", "\uff9e  \u309b\u309b \ufffd", "\ufdfa \ufe76"]
+    assert_equal_pieces(jittok.load(path), spm.SentencePieceProcessor(model_file=str(path)), texts)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pieces_of_invalid_bytes(name):
+    """U+FFFD for an invalid byte is no text that rules apply to (they make a blank of U+FFFD)."""
+    spm = pytest.importorskip("sentencepiece")
+    pb = pytest.importorskip("sentencepiece.sentencepiece_pb2")
+    path = model_path(MODELS[name])
+    tokenizer, processor = jittok.load(path), spm.SentencePieceProcessor(model_file=str(path))
+    texts = [b"caf\xe9", b"a\xe2\x96b", b" \x80 \x80\x80 ", b"a\x00\xffb \xef\xbf\xbd", b"\xed\xa0\x80", b"\xff" * 40]
+    batch = tokenizer.encode_batch(texts, spans=True, errors="replace")
+    for row, text in enumerate(texts):
+        expected = pb.SentencePieceText()
+        expected.ParseFromString(processor.encode(text, out_type="serialized_proto"))
+        for encoding in (batch[row], tokenizer.encode(text, errors="replace")):
+            assert encoding.ids.tolist() == [piece.id for piece in expected.pieces]
+            assert encoding.tokens == [piece.piece for piece in expected.pieces]
+
+
 def test_shown_pieces_in_windows():
     """An unknown piece that is a part of a character is shown right in windows, pairs, batches and threads."""
     content = small_model(

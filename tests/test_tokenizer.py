@@ -159,6 +159,11 @@ def test_special_policies(cl100k, gpt2):
             call(text, special="maybe")
         with pytest.raises(errors.ArgumentError, match="<no>"):
             call(text, special={"<no>"})
+        with pytest.raises(errors.ArgumentError, match="special names"):
+            call(text, special={"<no>", 3})
+        for wrong in (3, 1.5, b"parse"):
+            with pytest.raises(errors.ArgumentTypeError, match="expected 'parse'"):
+                call(text, special=wrong)
     assert eot in cl100k.encode(text, special="parse")
     assert eot not in cl100k.encode(text, special="text")
     chosen = cl100k.encode(text, special={"<|endoftext|>"})
