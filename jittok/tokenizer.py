@@ -964,13 +964,7 @@ class Tokenizer:
         if not isinstance(path, str | os.PathLike):
             raise ArgumentTypeError(f"path: expected a str or a path object, got {type(path).__name__}")
         file = Path(os.fsdecode(path))
-        chosen = _SUFFIXES.get(file.suffix) if format is None else format
-        if chosen is None or chosen not in _SUFFIXES.values():
-            raise ArgumentError(
-                f"cannot tell a format from {file.name!r} and format={format!r}; "
-                f"pass format= one of {', '.join(dict.fromkeys(_SUFFIXES.values()))}"
-            )
-        _write_file(file, self._as_file(chosen))
+        _write_file(file, self._as_file(format_of(file, format)))
 
     def _as_file(self, format: str) -> bytes:
         if format == "tokenizer.json":
@@ -1346,6 +1340,31 @@ def _from_bytes(content: bytes) -> Tokenizer:
     from .formats import jittok_file
 
     return _from_stored(jittok_file.parse(content, "pickled tokenizer"))
+
+
+def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
+    """The format that :meth:`Tokenizer.save` writes a file in.
+
+    Parameters
+    ----------
+    path
+        The file, whose suffix counts if `format` is None.
+    format
+        Its name.
+
+    Raises
+    ------
+    ArgumentError
+        The suffix or format is not known.
+    """
+    file = Path(os.fsdecode(path))
+    chosen = _SUFFIXES.get(file.suffix) if format is None else format
+    if chosen is None or chosen not in _SUFFIXES.values():
+        raise ArgumentError(
+            f"cannot tell a format from {file.name!r} and format={format!r}; "
+            f"pass format= one of {', '.join(dict.fromkeys(_SUFFIXES.values()))}"
+        )
+    return chosen
 
 
 def _write_file(file: Path, content: bytes) -> None:

@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from jittok.errors import ArgumentError, JittokWarning
+from jittok.errors import ArgumentError, JittokWarning, OutputError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
@@ -151,7 +151,7 @@ def _add_checkpoints(parser: argparse.ArgumentParser) -> None:
         "--unreachable",
         choices=("warn", "stop", "error"),
         default="warn",
-        help="what to do if the texts have too few pairs, or too many letters (default: warn)",
+        help="what to do if the texts have too few pairs or pieces (default: warn)",
     )
 
 
@@ -160,59 +160,100 @@ def run_bpe(options: argparse.Namespace) -> int:
     import jittok
 
     if options.rules == "sentencepiece":
-        given = {
-            "vocab_size": options.vocab_size,
-            "threads": options.threads,
-            "progress": _shows_progress(options),
-            "rules": "sentencepiece",
-        }
-        given = {name: value for name, value in given.items() if value is not None}
-        return _write(options, _trained(jittok.train_bpe, _files(options), **given, **other_options(options)))
+        _check_output(options, "sentencepiece", "tokenizer.json", "jittok")
+        return _write(options, _trained(jittok.train_bpe, **_sentencepiece_arguments(options)))
+    _check_output(options, "tokenizer.json", "tiktoken", "jittok")
     arguments = _merge_arguments(options)
     if options.base is not None:
         arguments["base"] = options.base
-    elif options.resume is None or options.pre_tokenizer is not None:
+    elif _is_byte_level(arguments):
         from jittok.build.merge_tables import byte_alphabet
-        from jittok.training.steps import read_steps
 
-        if read_steps(None, arguments["pre_tokenizer"]).byte_level:
-            arguments.setdefault("initial_alphabet", tuple(byte_alphabet()))  # so that any text has tokens
+        arguments.setdefault("initial_alphabet", tuple(byte_alphabet()))  # so that any text has tokens
     arguments["continuing_subword_prefix"] = options.prefix
     return _write(options, _trained(jittok.train_bpe, **arguments))
+
+
+def _is_byte_level(arguments: dict[str, Any]) -> bool:
+    """Whether a model sees bytes; counts say it themselves."""
+    from jittok.training.steps import read_steps
+    from jittok.training.word_counts import WordCounts
+
+    if "counts" in arguments:
+        return bool(WordCounts.load(arguments["counts"][0]).settings.get("byte_level", False))
+    return read_steps(None, arguments["pre_tokenizer"]).byte_level
+
+
+#: What says something to tokenizers' rules only: its name, and the value when it is not given.
+_ONLY_TOKENIZERS = {
+    "pre_tokenizer": None,
+    "normalizer": None,
+    "min_frequency": 0,
+    "special_token": [],
+    "limit_alphabet": None,
+    "max_token_length": None,
+    "suffix": None,
+    "prefix": None,
+    "base": None,
+    "memory_limit": None,
+}
+
+
+def _sentencepiece_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments for SentencePiece's rules; raise for what would say nothing there."""
+    for name, default in _ONLY_TOKENIZERS.items():
+        if getattr(options, name) != default:
+            flag = "--" + name.replace("_", "-")
+            raise ArgumentError(f"{flag} is for tokenizers' rules; give options of SentencePiece's trainer by --option")
+    arguments = {
+        "rules": "sentencepiece",
+        "vocab_size": options.vocab_size,
+        "vocab_sizes": options.vocab_sizes,
+        "threads": options.threads,
+        "progress": _shows_progress(options),
+        "checkpoint": options.checkpoint,
+        "resume": options.resume,
+        "unreachable": options.unreachable,
+        "field": options.field,
+        "column": options.column,
+        "errors": options.errors,
+        **_sources(options),
+    }
+    return {**{name: value for name, value in arguments.items() if value is not None}, **other_options(options)}
 
 
 def run_unigram(options: argparse.Namespace) -> int:
     """Learn a unigram model."""
     import jittok
 
-    if options.resume is not None and options.files:
-        raise ArgumentError("--resume goes on with the words of the checkpoint; name no files")
+    _check_output(options, "sentencepiece", "tokenizer.json", "jittok")
     arguments = {
         "vocab_size": options.vocab_size,
         "memory_limit": _size(options.memory_limit),
         "threads": options.threads,
         "checkpoint": options.checkpoint,
         "resume": options.resume,
+        "reference_threads": options.reference_threads,
+        "e_step": options.e_step,
+        "unreachable": options.unreachable,
+        "progress": _shows_progress(options),
+        "field": options.field,
+        "column": options.column,
+        "errors": options.errors,
+        **_sources(options),
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
-    if options.resume is None:
-        arguments.update(texts=_files(options), field=options.field, column=options.column, errors=options.errors)
-    trained = _trained(
-        jittok.train_unigram,
-        reference_threads=options.reference_threads,
-        e_step=options.e_step,
-        unreachable=options.unreachable,
-        progress=_shows_progress(options),
-        **arguments,
-        **other_options(options),
-    )
-    return _write(options, trained)
+    return _write(options, _trained(jittok.train_unigram, **{**arguments, **other_options(options)}))
 
 
 def run_wordpiece(options: argparse.Namespace) -> int:
     """Learn a WordPiece vocabulary."""
     import jittok
 
+    _check_output(options, "vocab.txt", "tokenizer.json", "jittok")
+    unknown = other_options(options).get("unk_token", "[UNK]")
+    if unknown not in options.special_token:
+        options.special_token.append(unknown)  # without it no text with another letter could be encoded
     arguments = {**_merge_arguments(options), "score": options.score, "continuing_subword_prefix": options.prefix}
     return _write(options, _trained(jittok.train_wordpiece, **arguments))
 
@@ -294,25 +335,42 @@ def _merge_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "field": options.field,
         "column": options.column,
         "errors": options.errors,
+        **_sources(options),
     }
-    if options.vocab_sizes is not None and "{size}" not in str(options.out):
-        raise ArgumentError("--vocab-sizes needs {size} in --out, which each size is put in for")
-    if options.resume is not None:
-        if options.files:
-            raise ArgumentError("--resume goes on with the words of the checkpoint; name no files")
-    else:
-        arguments["counts" if options.counts else "texts"] = _files(options)
     return {**arguments, **other_options(options)}
 
 
-def _trained(train: Any, *texts: Any, **arguments: Any) -> Any:
+def _sources(options: argparse.Namespace) -> dict[str, Any]:
+    """What to learn from; nothing where a checkpoint has it."""
+    if options.resume is None:
+        return {"counts" if getattr(options, "counts", False) else "texts": _files(options)}
+    if options.files:
+        raise ArgumentError("--resume goes on with the words of the checkpoint; name no files")
+    return {}
+
+
+def _trained(train: Any, **arguments: Any) -> Any:
     """Call a function, and print its warnings as plain lines."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", JittokWarning)
-        result = train(*texts, **arguments)
+        result = train(**arguments)
     for warning in caught:
         print(f"jittok: warning: {warning.message}", file=sys.stderr)
     return result
+
+
+def _check_output(options: argparse.Namespace, *formats: str) -> None:
+    """Raise where the result could not be written, before it is learned."""
+    from jittok.tokenizer import format_of
+
+    if getattr(options, "vocab_sizes", None) is not None and "{size}" not in str(options.out):
+        raise ArgumentError("--vocab-sizes needs {size} in --out, which each size is put in for")
+    chosen = format_of(options.out, options.format)
+    if chosen not in formats:
+        raise ArgumentError(f"--out {options.out}: such a vocabulary cannot be written as {chosen}; expected one of "
+                            f"{', '.join(formats)}")  # fmt: skip
+    if not options.out.parent.is_dir():
+        raise OutputError(f"--out {options.out}: there is no folder {options.out.parent}; make it first")
 
 
 def _write(options: argparse.Namespace, trained: Any) -> int:

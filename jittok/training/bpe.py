@@ -15,7 +15,9 @@ The rules are those of tokenizers' trainer, without its accidents:
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.spec import AddedToken, BPEModel, ByteLevel, TokenizerSpec
+from jittok.training.progress import check_checkpoint
 from jittok.training.steps import Steps, read_steps
 from jittok.training.vocabulary_learning import (
     BPEOptions,
@@ -89,6 +92,14 @@ def read_base(base: Tokenizer | str | os.PathLike[str]) -> Base:
     if len(set(ids.values())) != len(ids):
         raise ArgumentError("base: two tokens have the same id; it cannot be continued")
     return Base(base.spec, model, dict(sorted(ids.items(), key=lambda item: item[1])))
+
+
+def _digest(base: Base | None) -> str | None:
+    """What tells a base from others, for checkpoints: its merges are not in them."""
+    if base is None:
+        return None
+    content = json.dumps([base.ids, base.model.merges]).encode()
+    return f"{len(base.ids)} tokens, BLAKE2b {hashlib.blake2b(content, digest_size=16).hexdigest()}"
 
 
 def start_with_base(counts: WordCounts, byte_level: bool, options: BPEOptions, base: Base) -> Start:
@@ -242,6 +253,7 @@ def train_bpe(
         raise ArgumentError(f"rules={rules!r}: expected 'tokenizers' or 'sentencepiece'")
     reading = reading_arguments(options, threads, memory_limit, progress)
     check_unreachable(unreachable)
+    check_checkpoint(checkpoint)
     sizes = check_sizes(vocab_size, vocab_sizes)
     known = None if base is None else read_base(base)
     if known is not None:
@@ -268,16 +280,17 @@ def train_bpe(
         continuing_subword_prefix=continuing_subword_prefix,
         end_of_word_suffix=end_of_word_suffix,
     )
+    what = {"rules": "tokenizers bpe", "options": plain_options(chosen), "base": _digest(known)}
     if resume is None:
         counted, steps = gather_counts(texts, counts, normalizer, pre_tokenizer, reading)
-        settings = {"rules": "tokenizers bpe", "steps": steps.settings(), "options": plain_options(chosen)}
+        settings = {**what, "steps": steps.settings()}
         if known is None:
             start = start_with_letters(counted, steps.byte_level, chosen)
         else:
             start = start_with_base(counted, steps.byte_level, chosen, known)
     else:
         steps = read_steps(normalizer, pre_tokenizer)
-        settings = {"rules": "tokenizers bpe", "steps": steps.settings(), "options": plain_options(chosen)}
+        settings = {**what, "steps": steps.settings()}
         start = resumed(resume, settings, texts, counts)
     tokens, merges = learn(start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress)
     results = {}

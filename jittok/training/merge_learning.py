@@ -25,6 +25,8 @@ BUCKETS = 1 << 16
 #: No limit of a token's letters.
 UNLIMITED = 1 << 31
 _LARGEST = (1 << 31) - 1
+#: Of 64-bit numbers: no count is larger.
+_MOST = (1 << 63) - 1
 
 
 class Words(NamedTuple):
@@ -124,8 +126,8 @@ class MergeLearner:
         capacity = min(max(size, n), n + used) + 1
         numbers = np.zeros(kernels.N_NUMBERS, np.int64)
         numbers[kernels.SYMBOLS] = n
-        numbers[kernels.TARGET] = size
-        numbers[kernels.FLOOR] = max(rules.min_frequency, 1)
+        numbers[kernels.TARGET] = min(size, _MOST)
+        numbers[kernels.FLOOR] = min(max(rules.min_frequency, 1), _MOST)
         numbers[kernels.LONGEST] = min(rules.max_letters, UNLIMITED)
         numbers[kernels.PREFIX] = len(rules.prefix)
         numbers[kernels.CELL_AT] = 1

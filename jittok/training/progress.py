@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from jittok.errors import ArgumentTypeError, OutputError
 from jittok.training.array_file import read_arrays, write_arrays
 
 #: Seconds that a call of a kernel should take: Ctrl-C acts between calls.
@@ -107,6 +108,36 @@ class Slices:
         return self._size
 
 
+def check_checkpoint(path: str | os.PathLike[str] | None) -> None:
+    """Raise if a checkpoint could not be written there, before there is work to lose.
+
+    Parameters
+    ----------
+    path
+        The file; None: there will be none. Its folder is made.
+
+    Raises
+    ------
+    ArgumentTypeError
+        It is no path.
+    OutputError
+        Its folder cannot be made or written to, or there is a folder of its name.
+    """
+    if path is None:
+        return
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentTypeError(f"checkpoint: expected the path of a file, got {type(path).__name__}")
+    file = Path(path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"checkpoint: {file} cannot be written: {error.strerror or error}") from None
+    if file.is_dir():
+        raise OutputError(f"checkpoint: {file} is a folder; give the name of a file")
+    if not os.access(file.parent, os.W_OK):
+        raise OutputError(f"checkpoint: {file} cannot be written: its folder is read-only")
+
+
 class Checkpoint:
     """A file that work can go on from. It is replaced as a whole, and has a checksum.
 
@@ -118,9 +149,16 @@ class Checkpoint:
         What work it belongs to; another's checkpoint is refused.
     version
         Of the content.
+
+    Raises
+    ------
+    ArgumentTypeError
+        `path` is no path.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: str, version: int = 1) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentTypeError(f"resume: expected the path of a checkpoint, got {type(path).__name__}")
         self.path = Path(path)
         self._kind, self._version = f"jittok checkpoint of {kind}", version
 

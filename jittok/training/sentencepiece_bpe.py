@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encodings import whole_number
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning, TrainingWarning, UnsupportedError
 from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.character_coverage import balanced_pieces
-from jittok.training.progress import Checkpoint, Progress
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint
 from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
@@ -452,12 +453,18 @@ def train_sentencepiece_bpe(
             'memory_limit= is for rules="tokenizers"; here memory goes with the words that differ. Count parts of the '
             "corpus apart, or train on a sample"
         )
+    check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if vocab_sizes is not None and vocab_size is not None:
         raise ArgumentError("vocab_size and vocab_sizes exclude each other; give one")
     if unreachable not in (None, "error", "warn", "stop"):
         raise ArgumentError(f"unreachable={unreachable!r}: expected 'error', 'warn' or 'stop'")
-    sizes = [8000 if vocab_size is None else vocab_size] if vocab_sizes is None else sorted(set(vocab_sizes))
+    if vocab_sizes is None:
+        sizes = [8000 if vocab_size is None else vocab_size]
+    elif isinstance(vocab_sizes, str) or not isinstance(vocab_sizes, Iterable):
+        raise ArgumentTypeError(f"vocab_sizes: expected a list of whole numbers, got {vocab_sizes!r}")
+    else:
+        sizes = sorted({whole_number("vocab_sizes", size, 1) for size in vocab_sizes})
     if not sizes:
         raise ArgumentError("vocab_sizes: expected at least one size")
     each = {size: sentencepiece_options("bpe", **{**options, "vocab_size": size}) for size in sizes}

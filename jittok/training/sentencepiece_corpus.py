@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import ArgumentError
+from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.tables import read_only
 from jittok.training.progress import Progress
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
 from jittok.training.texts import TextBatch, TextReport, read_texts
-from jittok.training.word_counts import WordCounts
+from jittok.training.word_counts import WordCounts, check_words
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -421,13 +421,16 @@ def words_of_counts(counts: Any, options: SentencePieceOptions) -> CountedWords:
 
     Raises
     ------
-    ArgumentError
-        They are not.
+    ArgumentError, ArgumentTypeError
+        They are not, or they are no counts; see also :func:`jittok.training.word_counts.check_words`.
     """
     several = counts if isinstance(counts, list | tuple) else [counts]
+    for one in several:
+        if not isinstance(one, WordCounts | str | os.PathLike):
+            raise ArgumentTypeError(f"counts: expected WordCounts or the paths of their files, got {type(one).__name__}")
     read = [one if isinstance(one, WordCounts) else WordCounts.load(one) for one in several]
     if not read:
-        raise ArgumentError("counts: expected at least one")
+        raise ArgumentError("counts: expected at least one WordCounts or file of word counts")
     wanted = word_settings(options)
     counter = WordCounter(0)
     report = TextReport()
@@ -436,8 +439,9 @@ def words_of_counts(counts: Any, options: SentencePieceOptions) -> CountedWords:
             if one.settings.get(name) != value:
                 raise ArgumentError(
                     f"counts: the words were counted with {name}={one.settings.get(name)!r}, but {value!r} is asked for; "
-                    "count them with count_sentencepiece_words() and the options of training"
+                    f"count them with {__name__}.count_sentencepiece_words() and the options of training"
                 )
+        check_words(one, bytewise=False)
         data = np.concatenate((one.data[: int(one.indptr[-1])], np.zeros(64, np.uint8)))
         counter.add(data, one.indptr[:-1], one.indptr[1:], one.counts)
         report.add(one.report)

@@ -373,7 +373,22 @@ class _Reader:
             reason = "blank lines of JSON"
         else:
             try:
-                value = json.loads(line)
+                content = line.decode("utf-8-sig")
+            except UnicodeDecodeError as error:
+                reason = "not UTF-8"
+                if self._errors == "strict":
+                    raise TextError(
+                        f"{where}: invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason}); pass valid "
+                        "UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
+                    ) from None
+                if self._errors == "skip":
+                    self._report.texts += 1
+                    self._report.skip(reason)
+                    return None
+                self._report.replace(reason)
+                content = line.decode("utf-8-sig", errors="replace")
+            try:
+                value = json.loads(content)
             except (ValueError, RecursionError) as error:
                 raise FormatError(
                     f"{where}: not JSON ({error}); expected an object with the field {self._field!r}"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from jittok.errors import ArgumentError, FormatError, TrainingWarning, UnsupportedError
 from jittok.tables import read_only
 from jittok.training.followers import NEXT_SENTENCE, NO_SENTENCE, Followers, load_followed
-from jittok.training.progress import Checkpoint, Progress
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint
 from jittok.training.sentencepiece_corpus import SentencePieceCorpus
 from jittok.training.sentencepiece_options import (
     BLANK,
@@ -813,6 +813,7 @@ def train_unigram(
         raise UnsupportedError("seed_sentencepieces_file: seed pieces are always found in the texts; leave it out")
     if options.pop("memory_limit", None) is not None:
         raise UnsupportedError("memory_limit= is for BPE; here memory goes with the words that differ. Train on a sample")
+    check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if reference_threads != 16:
         options["num_threads"] = reference_threads

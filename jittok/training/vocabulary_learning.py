@@ -29,7 +29,7 @@ from jittok.spec import (
 )
 from jittok.training.progress import Checkpoint, Progress
 from jittok.training.steps import Steps, read_steps, steps_from_settings
-from jittok.training.word_counts import WordCounts, count_words, merge_counts
+from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
 
 if TYPE_CHECKING:
     from jittok.training.merge_learning import Letters, MergeLearner, Words
@@ -116,6 +116,8 @@ def _optional_text(name: str, value: str | None) -> str:
         return ""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected a str or None, got {type(value).__name__}")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ArgumentError(f"{name}={value!r} has a lone surrogate, which no text can contain; leave it out")
     return value
 
 
@@ -215,9 +217,15 @@ def start_with_letters(counts: WordCounts, byte_level: bool, options: BPEOptions
         Whether their bytes are letters, each by its printable character.
     options
         What decides the alphabet.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`jittok.training.word_counts.check_words`.
     """
     from jittok.training.merge_learning import Letters
 
+    check_words(counts, bytewise=byte_level)
     codepoints, totals, seen = _count_letters(counts, byte_level, bool(options.end_of_word_suffix))
     kept = _alphabet(dict(zip(codepoints, totals, strict=True)), options)
     tokens: dict[str, int] = {}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jittok.blocks import COMPRESSED
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning
+from jittok.text import Texts, find_invalid
 from jittok.training.array_file import read_arrays, write_arrays
 from jittok.training.counting import Counting, Words, merged, merged_by_parts
 from jittok.training.progress import Progress
@@ -118,6 +119,8 @@ class WordCounts:
         ArgumentTypeError, ArgumentError
             A word is neither str nor bytes, or a count is no whole number of at least 1.
         """
+        if not isinstance(counts, Mapping):
+            raise ArgumentTypeError(f"word counts: expected a mapping of words to counts, got {type(counts).__name__}")
         words: dict[bytes, int] = {}
         for word, count in counts.items():
             if not isinstance(word, str | bytes):
@@ -126,6 +129,8 @@ class WordCounts:
                 raise ArgumentError(f"word counts: {word!r} occurs {count!r} times; expected a whole number of at least 1")
             key = word.encode("utf-8", "surrogatepass") if isinstance(word, str) else word
             words[key] = words.get(key, 0) + int(count)
+            if words[key] >= 1 << 63:
+                raise ArgumentError(f"word counts: {word!r} occurs {words[key]} times; expected less than 2**63")
         return _from_words(words, settings or {}, TextReport())
 
     def merge(self, *others: WordCounts) -> WordCounts:
@@ -291,12 +296,44 @@ def merge_counts(counts: Iterable[WordCounts | str | os.PathLike[str]], *, memor
     for one in parts:
         _check_settings(parts[0].settings, one.settings)
         report.add(one.report)
+    if sum(int(one.counts.max(initial=0)) for one in parts) >= 1 << 63:
+        raise ArgumentError("counts: a word may occur 2**63 times or more in all; divide all counts by the same number")
     if memory_limit is None:
         words = merged([one.words for one in parts])
     else:
         with tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True) as folder:
             words = merged_by_parts([one.words for one in parts], memory_limit, Path(folder))
     return WordCounts(*words, parts[0].settings, report)
+
+
+def check_words(counts: WordCounts, *, bytewise: bool) -> None:
+    """Raise unless trainers can take these words, which anybody may have made.
+
+    Parameters
+    ----------
+    counts
+        The words.
+    bytewise
+        Whether a model sees bytes, so that words need not be UTF-8.
+
+    Raises
+    ------
+    ArgumentError
+        A word is not UTF-8, or all letters together are more than 64 bits hold.
+    """
+    data, indptr = counts.data, counts.indptr
+    # Kernels add up how often each byte, letter and pair occurs: none more often than there are bytes.
+    if float(np.diff(indptr).astype(np.float64) @ counts.counts.astype(np.float64)) >= float(1 << 62):
+        raise ArgumentError("counts: the words have 2**62 bytes or more in all; divide all counts by the same number")
+    if bytewise:
+        return
+    number = find_invalid(Texts(data, indptr, has_slack=False, is_checked=False))
+    if number >= 0:
+        word = data[int(indptr[number]) : int(indptr[number + 1])].tobytes()
+        raise ArgumentError(
+            f"counts: the word {word[:50]!r} is not UTF-8; leave it out, or train a byte-level vocabulary "
+            '(pre_tokenizer="ByteLevel")'
+        )
 
 
 def _check_settings(one: dict[str, Any], other: dict[str, Any]) -> None:

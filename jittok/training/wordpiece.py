@@ -9,6 +9,7 @@ from typing import Any, Literal
 from jittok.encodings import whole_number
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.spec import AddedToken, DecodeWordPiece, TokenizerSpec, WordPieceModel
+from jittok.training.progress import check_checkpoint
 from jittok.training.steps import read_steps
 from jittok.training.vocabulary_learning import (
     Checkpoints,
@@ -124,6 +125,7 @@ def train_wordpiece(
     most_letters = whole_number("max_input_chars_per_word", max_input_chars_per_word, 0)
     reading = reading_arguments(options, threads, memory_limit, progress)
     check_unreachable(unreachable)
+    check_checkpoint(checkpoint)
     sizes = check_sizes(vocab_size, vocab_sizes)
     chosen = bpe_options(
         min_frequency=min_frequency,
