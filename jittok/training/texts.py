@@ -378,8 +378,8 @@ class _Reader:
                 reason = "not UTF-8"
                 if self._errors == "strict":
                     raise TextError(
-                        f"{where}: invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason}); pass valid "
-                        "UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
+                        f"{where}: invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason}); pass "
+                        "valid UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
                     ) from None
                 if self._errors == "skip":
                     self._report.texts += 1
