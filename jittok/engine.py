@@ -69,8 +69,9 @@ LARGEST_CACHE_BITS = 20
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
 PRELOADED_TOKENS = 1 << 16
-#: Bits of the number of words that are kept for a unigram model, 64 bytes each.
-UNIGRAM_CACHE_BITS = 18
+#: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
+MOST_UNIGRAM_BITS = 20
+UNIGRAM_BITS = 18
 #: Bytes of the longest text that the scratch arrays of a unigram model begin with.
 LATTICE_BYTES = 1 << 16
 #: Texts shorter than this are encoded on one thread.
@@ -1226,29 +1227,38 @@ class Engine:
         length: NDArray[np.int32],
     ) -> int:
         """As :meth:`_run_kernel`, by SentencePiece's rule, under which a text is one pre-token."""
-        from jittok.kernels.unigram import MORE_SCRATCH, STATE, new_unigram_scratch
-        from jittok.kernels.unigram_cache import encode_unigram_text, new_unigram_cache
+        from jittok.kernels.unigram import DONE, MORE_SCRATCH, STATE, new_unigram_scratch
+        from jittok.kernels.unigram_cache import encode_unigram_text, new_unigram_cache, refill_unigram_cache
         from jittok.kernels.word_cache import NEEDED, WRITTEN
 
-        bits = UNIGRAM_CACHE_BITS if self._text_size >= MUCH_TEXT else SMALL_CACHE_BITS
+        # A slot for 16 bytes of text: often enough.
+        bits = min(max((self._text_size >> 5).bit_length(), SMALL_CACHE_BITS), UNIGRAM_BITS)
         try:
-            scratch, cache = self._lattices.pop()
+            scratch, bits, cache = self._lattices.pop()
         except IndexError:
-            scratch, cache = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE), None
-        if cache is None or (bits > SMALL_CACHE_BITS and cache[0] < bits):
-            cache = bits, new_unigram_cache(model, bits)
+            scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
+            cache = new_unigram_cache(model, bits, grows=True)
         if length.size:
-            cache = cache[0], cache[1]._replace(lengths=self._piece_lengths)
+            cache = cache._replace(lengths=self._piece_lengths)
         state = np.zeros(STATE, np.int64)
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
-        while encode_unigram_text(model, *arguments, scratch, cache[1], out, part_end, length) == MORE_SCRATCH:
-            scratch = new_unigram_scratch(int(state[NEEDED]), RULE_SENTENCEPIECE)
+        while True:
+            status = encode_unigram_text(model, *arguments, scratch, cache, out, part_end, length)
+            if status == DONE:
+                break
+            if status == MORE_SCRATCH:
+                scratch = new_unigram_scratch(int(state[NEEDED]), RULE_SENTENCEPIECE)
+            else:
+                bits += 1
+                old, cache = cache, new_unigram_cache(model, bits, grows=bits < MOST_UNIGRAM_BITS)
+                cache = cache._replace(lengths=old.lengths)
+                refill_unigram_cache(old, cache)
         n = int(state[WRITTEN])
         word[first:n] = 0
         if len(scratch.codes) > 16 * LATTICE_BYTES:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
-        self._lattices.append((scratch, cache))
+        self._lattices.append((scratch, bits, cache))
         return n
 
     def _find_spans(

@@ -3,8 +3,9 @@
     python scripts/compare_peers.py --models MODELS --corpora CORPORA --out speed.md --plot speed.png
 
 MODELS holds ``bbpe/gpt2/tokenizer.json``, ``tiktoken/<encoding>/<encoding>.tiktoken`` and
-``wordpiece/<model>/tokenizer.json`` (``--model`` names single files instead); CORPORA holds ``english.txt``,
-``code.txt`` and ``multi.txt``, UTF-8, documents separated by one NUL byte.
+``wordpiece/<model>/tokenizer.json`` and so on, see FAMILIES (``--model`` names single files instead); CORPORA holds
+``english.txt``, ``code.txt`` and ``multi.txt``, UTF-8, documents separated by one NUL byte. ``--corpus japanese`` is what
+is Japanese among ``multi.txt``.
 
 How it is measured
 ------------------
@@ -15,8 +16,9 @@ How it is measured
 - MB/s of process CPU time, one thread, unless a table says wall time. MB are 10^6 bytes of UTF-8.
 - Every library takes ``list[str]`` and gives arrays, by the fastest way that it documents. Those that only give
   Python lists are timed up to arrays made of these. Python lists are a table of their own.
-- Ids are compared with tiktoken's (tokenizers' where tiktoken lacks the model) on a sample of documents; a
-  library that differs is marked.
+- Ids are compared with the reference's on a sample of documents: sentencepiece's where there is a .model file,
+  else tiktoken's, else tokenizers'; a library that differs is marked.
+- Where there is a .model file, jittok and sentencepiece load that; others the tokenizer.json of the same pieces.
 """
 
 from __future__ import annotations
@@ -47,14 +49,32 @@ FAMILIES = {  # family -> files under --models, by kind
     "o200k": {"ranks": "tiktoken/o200k_base/o200k_base.tiktoken"},
     "bert-base-uncased": {"json": "wordpiece/bert-base-uncased/tokenizer.json"},
     "bert-base-multilingual-cased": {"json": "wordpiece/bert-base-multilingual-cased/tokenizer.json"},
+    "t5": {"model": "unigram/t5-nai/spiece.model", "json": "unigram/t5-small/tokenizer.json"},
+    "xlnet": {
+        "model": "unigram/xlnet-base-cased/spiece.model",
+        "json": "unigram/xlnet-base-cased/tokenizer.json",
+    },
+    "sentencepiece-ja": {"model": "unigram/sentencepiece-test-ja/test_ja_model.model"},
+    "mistral-v1": {"model": "sp-bpe/mistral-v1/tokenizer.model", "json": "sp-bpe/mistral-v1/tokenizer.json"},
 }
-WORDPIECE = ("bert-base-uncased", "bert-base-multilingual-cased")
+KINDS = {
+    "WordPiece": ("bert-base-uncased", "bert-base-multilingual-cased"),
+    "unigram": ("t5", "xlnet", "sentencepiece-ja"),
+    "SentencePiece BPE": ("mistral-v1",),
+}
 CORPORA = ("english", "code", "multi")
-LIBRARIES = ("jittok", "gigatoken", "nanotoken", "tiktoken", "tokenizers")
+LIBRARIES = ("jittok", "gigatoken", "nanotoken", "splintr", "sentencepiece", "tiktoken", "tokenizers")
+#: Where the name of the package is not that of the module.
+PACKAGES = {"splintr": "splintr-rs"}
 #: Slow libraries get less text; their MB/s does not depend on it.
 TEXT_LIMIT = {"tokenizers": 2_000_000, "tiktoken": 6_000_000}
 #: What others are measured by: the fastest library of a family besides jittok.
-BASELINES = {"BPE": "gigatoken", "WordPiece": "nanotoken"}
+BASELINES = {
+    "BPE": "gigatoken",
+    "WordPiece": "nanotoken",
+    "unigram": "sentencepiece",
+    "SentencePiece BPE": "gigatoken",
+}
 
 WARM_UP = [
     "The quick brown fox's 12345 jumps over it.\n\n  def f(x):\treturn x + 1\n",
@@ -90,7 +110,8 @@ class Jittok(Library):
     def __init__(self, files: dict[str, str], threads: int) -> None:
         import jittok
 
-        self.tokenizer = jittok.load(files.get("jittok") or files.get("json") or files["ranks"])
+        order = ("jittok", "model", "json", "ranks")
+        self.tokenizer = jittok.load(next(files[kind] for kind in order if kind in files))
         self.arguments = {"threads": threads, "add_special_tokens": False, "special": "text"}
 
     def run(self, texts: list[str]) -> Any:
@@ -143,6 +164,42 @@ class Nanotoken(Library):
 
     def lists(self, texts: list[str]) -> list[list[int]]:
         return self.run(texts).to_list()
+
+
+class Splintr(Library):
+    def __init__(self, files: dict[str, str], threads: int) -> None:
+        import splintr
+
+        self.tokenizer = splintr.from_json(files["json"])
+        self.added = len(self.tokenizer.encode(""))  # it always adds special tokens, behind
+
+    def run(self, texts: list[str]) -> Any:
+        return self.tokenizer.encode_batch_flat(texts)
+
+    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
+        ids, indptr = np.frombuffer(result[0], np.uint32), np.frombuffer(result[1], np.uint64).astype(np.int64)
+        rows = [ids[i : j - self.added] for i, j in zip(indptr[:-1], indptr[1:], strict=True)]
+        return np.concatenate(rows), _pointers([len(row) for row in rows])
+
+    def lists(self, texts: list[str]) -> list[list[int]]:
+        return self.tokenizer.encode_batch(texts)
+
+
+class SentencePiece(Library):
+    def __init__(self, files: dict[str, str], threads: int) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self.processor = SentencePieceProcessor(model_file=files["model"])
+        self.threads = threads
+
+    def run(self, texts: list[str]) -> Any:
+        return [np.array(ids, np.int32) for ids in self.lists(texts)]
+
+    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
+        return np.concatenate(result), _pointers([len(ids) for ids in result])
+
+    def lists(self, texts: list[str]) -> list[list[int]]:
+        return self.processor.encode(texts, num_threads=self.threads)
 
 
 class Tiktoken(Library):
@@ -202,12 +259,22 @@ ADAPTERS: dict[str, type[Library]] = {
     "jittok": Jittok,
     "gigatoken": Gigatoken,
     "nanotoken": Nanotoken,
+    "splintr": Splintr,
+    "sentencepiece": SentencePiece,
     "tiktoken": Tiktoken,
     "tokenizers": Tokenizers,
 }
-NEEDS = {"jittok": (), "gigatoken": (), "nanotoken": ("json",), "tiktoken": ("ranks",), "tokenizers": ("json",)}
-#: Models that a library does not have.
-LACKS = {"gigatoken": "WordPiece", "nanotoken": "BPE"}
+NEEDS = {
+    "jittok": (),
+    "gigatoken": (),
+    "nanotoken": ("json",),
+    "splintr": ("json",),
+    "sentencepiece": ("model",),
+    "tiktoken": ("ranks",),
+    "tokenizers": ("json",),
+}
+#: Kinds of models that a library does not have.
+LACKS = {"gigatoken": ("WordPiece", "unigram"), "nanotoken": ("BPE", "unigram", "SentencePiece BPE")}
 WITH_SPANS = ("jittok", "tokenizers")
 
 START_UP = {
@@ -219,12 +286,16 @@ START_UP = {
         " e.load_tiktoken_bpe = lambda *a, **k: l({path!r});"
         " t = tiktoken.Encoding(**e.{name}()); ids = t.encode_to_numpy('Hello world')"
     ),
+    "splintr": "import splintr; ids = splintr.from_json({path!r}).encode('Hello world')",
+    "sentencepiece": (
+        "from sentencepiece import SentencePieceProcessor as P; ids = P(model_file={path!r}).encode('Hello world')"
+    ),
     "tokenizers": "from tokenizers import Tokenizer as T; ids = T.from_file({path!r}).encode('Hello world').ids",
 }
 
 
 def kind_of(family: str) -> str:
-    return "WordPiece" if family in WORDPIECE else "BPE"
+    return next((kind for kind, families in KINDS.items() if family in families), "BPE")
 
 
 def _pointers(lengths: Any) -> np.ndarray:
@@ -243,6 +314,22 @@ def read_documents(path: str, limit: int, skip: int = 0) -> list[str]:
         content = file.read(limit)
     documents = [piece.decode("utf-8", "ignore") for piece in content.split(b"\0")]
     return [document for document in documents if document]
+
+
+def japanese_documents(path: str, limit: int) -> list[str]:
+    """Of the documents of a file, those of which two characters of three are kana, ideographs or their punctuation."""
+
+    def is_japanese(text: str) -> bool:
+        kana = sum("\u3040" <= character <= "\u30ff" for character in text)
+        return 10 * kana > len(text) and 3 * sum(character >= "\u3000" for character in text) > 2 * len(text)
+
+    return [text for text in read_documents(path, limit) if is_japanese(text)]
+
+
+def documents_of(job: dict[str, Any]) -> list[str]:
+    if os.path.basename(job["corpus"]) == "japanese.txt" and not os.path.exists(job["corpus"]):
+        return japanese_documents(os.path.join(os.path.dirname(job["corpus"]), "multi.txt"), job["limit"])
+    return read_documents(job["corpus"], job["limit"])
 
 
 def short_strings(path: str, count: int = 50_000, length: int = 100) -> list[str]:
@@ -290,10 +377,12 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
                 answer[name] = type(error).__name__
         return answer
     if mode == "sample":
-        texts = [text for path in job["corpora"] for text in read_documents(path, job["limit"])[:300]]
+        texts = [
+            text for path in job["corpora"] for text in documents_of({"corpus": path, "limit": job["limit"]})[:300]
+        ]
         ids, indptr = library.arrays(library.run(texts))
         return {"ids": [ids[a:b].tolist() for a, b in zip(indptr[:-1], indptr[1:], strict=True)]}
-    texts = short_strings(job["corpus"]) if mode == "short" else read_documents(job["corpus"], job["limit"])
+    texts = short_strings(job["corpus"]) if mode == "short" else documents_of(job)
     size = sum(len(text.encode("utf-8")) for text in texts)
     cpu, wall, result = timed(lambda: call(texts))
     del result
@@ -339,7 +428,7 @@ class Plan:
             name
             for name in self.libraries
             if all(kind in self.families[family] for kind in NEEDS[name])
-            and LACKS.get(name) != kind_of(family)
+            and kind_of(family) not in LACKS.get(name, ())
             and (libraries is None or name in libraries)
         ]
 
@@ -372,7 +461,8 @@ def rate(answer: dict[str, Any], key: str) -> float | None:
 
 def compare_ids(plan: Plan, family: str) -> dict[str, str]:
     """How each library's ids differ from the reference's."""
-    reference = next((name for name in ("tiktoken", "tokenizers") if name in plan.usable(family)), None)
+    references = ("sentencepiece", "tiktoken", "tokenizers")
+    reference = next((name for name in references if name in plan.usable(family)), None)
     if reference is None:
         return {}
     job = {
@@ -398,7 +488,9 @@ def start_up(plan: Plan, family: str, jittok_file: str | None) -> list[tuple[str
     files = plan.families[family]
     variants: list[tuple[str, str, dict[str, str]]] = []
     for name in plan.usable(family):
-        path = files["ranks"] if name == "tiktoken" else files.get("json") or files["ranks"]
+        path = files["ranks"] if name == "tiktoken" else files.get("json") or files.get("ranks", "")
+        if "model" in files and name in ("jittok", "sentencepiece"):
+            path = files["model"]
         load = (
             f"gigatoken.Tokenizer({path!r})" if "json" in files else f"gigatoken.Tokenizer.from_tiktoken({path!r})"
         )
@@ -498,18 +590,21 @@ def save_jittok_file(plan: Plan, family: str, folder: str) -> str | None:
     """The family's model as a jittok file, made by jittok itself."""
     files = plan.families[family]
     path = str(Path(folder) / "model.jittok")
-    code = f"import jittok; jittok.load({files.get('json') or files['ranks']!r}).save({path!r})"
+    source = next(files[kind] for kind in ("model", "json", "ranks") if kind in files)
+    code = f"import jittok; jittok.load({source!r}).save({path!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True)
     return path if done.returncode == 0 and os.path.exists(path) else None
 
 
 def report(plan: Plan, parts: set[str], raw: dict[str, Any], picture: str | None) -> str:
     """Measure everything and return the Markdown."""
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in plan.libraries)
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(PACKAGES.get(name, name))}" for name in plan.libraries
+    )
     out = [
         f"Measured by `scripts/compare_peers.py` on {machine()}; {versions}; best of {plan.rounds} interleaved"
         f" rounds. MB/s (10^6 bytes of UTF-8); in brackets the ratio to gigatoken"
-        " (WordPiece: nanotoken)."
+        " (WordPiece: nanotoken, unigram: sentencepiece)."
         " `*`: ids differ from the reference's.\n"
     ]
     verdicts = {family: compare_ids(plan, family) for family in plan.families}
@@ -552,19 +647,23 @@ def report(plan: Plan, parts: set[str], raw: dict[str, Any], picture: str | None
         raw[mode] = {"/".join(key): value for key, value in results.items()}
         out.append(f"### {title}\n\n" + rate_table(plan, results, key, verdicts))
 
-    family = "cl100k" if "cl100k" in plan.families else next(iter(plan.families))
-    if "pathological" in parts:
-        print("pathological", file=sys.stderr)
-        answers = interleaved(plan, family, plan.usable(family), {"mode": "pathological"})
-        raw["pathological"] = answers
+    ordinary = [family for family in plan.families if kind_of(family) == "BPE"]
+    hard = ["cl100k" if "cl100k" in ordinary else ordinary[0]] if ordinary else []
+    for family in hard + [family for family in plan.families if family not in ordinary]:
+        if "pathological" not in parts:
+            continue
+        print(f"pathological {family}", file=sys.stderr)
+        libraries = plan.usable(family)
+        answers = interleaved(plan, family, libraries, {"mode": "pathological"})
+        raw.setdefault("pathological", {})[family] = answers
         rows = []
         for name in pathological():
             row = [name]
-            for library in plan.libraries:
+            for library in libraries:
                 value = answers.get(library, {}).get(name, "-")
                 row.append(f"{value:.4f}" if isinstance(value, float) else str(value))
             rows.append(row)
-        out.append(f"### Hard inputs, {family}, CPU seconds\n\n" + table(["input", *plan.libraries], rows))
+        out.append(f"### Hard inputs, {family}, CPU seconds\n\n" + table(["input", *libraries], rows))
 
     if "start-up" in parts:
         rows = []
@@ -608,10 +707,11 @@ def main() -> int:
             families[family] = {kind: path for kind, path in paths.items() if os.path.exists(path)}
     for item in options.model:
         family, _, path = item.partition("=")
-        families.setdefault(family, {})["json" if path.endswith(".json") else "ranks"] = path
+        kind = "json" if path.endswith(".json") else "model" if path.endswith((".model", ".spm")) else "ranks"
+        families.setdefault(family, {})[kind] = path
     families = {name: files for name, files in families.items() if files and name in (options.family or families)}
     corpora = {name: str(options.corpora / f"{name}.txt") for name in options.corpus or CORPORA}
-    corpora = {name: path for name, path in corpora.items() if os.path.exists(path)}
+    corpora = {name: path for name, path in corpora.items() if os.path.exists(path) or name == "japanese"}
     libraries = [name for name in options.library or LIBRARIES if importlib.util.find_spec(name)]
     if not (families and corpora and libraries):
         parser.error(f"nothing to do: families {list(families)}, corpora {list(corpora)}, libraries {libraries}")

@@ -433,6 +433,7 @@ def test_sizes_that_cannot_be_reached():
         ({"input_sentence_size": 1000}, "sample"),
         ({"split_digit": True}, "did you mean split_digits"),
         ({"model_prefix": "m"}, "save"),
+        ({"special_tokens": ["<a>"]}, "control_symbols"),
         ({"user_defined_symbols": [""]}, "at least one character"),
         ({"vocab_sizes": [100, 200]}, "exclude"),
         ({"unreachable": "never"}, "unreachable"),

@@ -30,7 +30,7 @@ from jittok.kernels.unigram import (
     encode_unigram_segments,
     new_unigram_scratch,
 )
-from jittok.kernels.unigram_cache import encode_unigram_text, new_unigram_cache
+from jittok.kernels.unigram_cache import MORE_CACHE, encode_unigram_text, new_unigram_cache, refill_unigram_cache
 from jittok.kernels.word_cache import EXTRA_ROOM, NEEDED, WRITTEN
 
 NORMAL, UNKNOWN, CONTROL = unigram_tables.NORMAL, unigram_tables.UNKNOWN, unigram_tables.CONTROL
@@ -496,3 +496,35 @@ def test_real_models(name):
             rows = sampling.nbest_encode(tables, processor.normalize(sentence), 20)
             assert [row.ids.tolist() for row in rows] == [[piece.id for piece in row.pieces] for row in expected]
             assert [row.score for row in rows] == [row.score for row in expected]
+
+
+def test_cache_grows():
+    letters = "abcdefghij"
+    pieces = ["<unk>", "\u2581", *letters, "\u2581ab", "cde", "fghij", "aaa"]
+    scores = [0.0, *(-1.0 - 0.37 * i for i in range(len(pieces) - 1))]
+    tables = build_unigram_tables(pieces, scores, [UNKNOWN] + [NORMAL] * (len(pieces) - 1))
+    words = ["\u2581" + "".join(letters[int(d)] for d in str(n)) * (1 + n % 4) + "?" * (n % 3) for n in range(5000)]
+    texts = ["".join(words[i : i + 100]) for i in range(0, 5000, 100)]
+    texts += texts[::-1]
+    data, starts, ends = flat(texts)
+    scratch = new_unigram_scratch(1 << 16, t.RULE_SENTENCEPIECE)
+    cache, bits, n_grown = new_unigram_cache(tables, 12, grows=True), 12, 0
+    out, out_end = np.full(data.size + EXTRA_ROOM, -7, np.int32), np.zeros(len(texts), np.int64)
+    state = np.zeros(STATE, np.int64)
+    while (
+        status := encode_unigram_text(
+            tables, data, starts, ends, len(texts), state, scratch, cache, out, out_end, out[:0]
+        )
+    ) != DONE:
+        assert status == MORE_CACHE
+        bits, n_grown, old = bits + 1, n_grown + 1, cache
+        cache = new_unigram_cache(tables, bits, grows=True)
+        assert refill_unigram_cache(old, cache) == old.counters[0] > 2000
+    assert n_grown >= 1
+    assert cache.counters[0] == len(set(words))
+    right, right_end = np.zeros(data.size, np.int32), np.zeros(len(texts), np.int64)
+    encode_unigram_segments(
+        tables, data, starts, ends, len(texts), np.zeros(STATE, np.int64), scratch, right, right_end, right[:0]
+    )
+    np.testing.assert_array_equal(out_end, right_end)
+    np.testing.assert_array_equal(out[: out_end[-1]], right[: right_end[-1]])

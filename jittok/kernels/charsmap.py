@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_block, equal_bits, range_bits, trailing_zeros
+from jittok.kernels.machine import copy_block, count_bits, equal_bits, highest_bit, range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, sequence_length
 from jittok.tables import (
     CHARSMAP_BLANK,
@@ -50,6 +50,12 @@ MOST_RULES = 32
 MOST_SYMBOLS = 64
 #: Bytes that must be left in the output for one more codepoint, blank or block that is copied.
 ROOM = 160
+MAPPED_BIT, SYMBOL_BIT, LONGER_BIT, CONTINUES_BIT = (
+    flag.bit_length() - 1 for flag in (CHARSMAP_MAPPED, CHARSMAP_SYMBOL, CHARSMAP_LONGER, CHARSMAP_CONTINUES)
+)
+#: Where a block gives less than FEW bytes, PATIENCE codepoints follow one by one.
+FEW = 16
+PATIENCE = 24
 #: In place of the difference between a codepoint and where it comes from: there was none yet.
 NO_SHIFT = np.int64(1 << 40)
 
@@ -94,6 +100,84 @@ def entry_at(page_of: Any, entries: Any, data: Any, position: Any, end: Any) -> 
         codepoint, _ = codepoint_at(data, position)
     page = np.int64(page_of[np.uint64(codepoint >> 7)])
     return np.int64(entries[np.uint64(page << 7 | codepoint & 127)]) << 3 | width
+
+
+@inlined
+def entry_inside(page_of: Any, entries: Any, data: Any, position: int, end: int) -> int:
+    """As ``entry_at``, where four bytes more are there: without a branch for each byte of most codepoints."""
+    lead = np.int64(data[np.uint64(position)])
+    second = np.int64(data[np.uint64(position + 1)])
+    third = np.int64(data[np.uint64(position + 2)])
+    width = np.int64(0)
+    codepoint = lead
+    if lead < 0x80:
+        width = np.int64(1)
+    elif lead < 0xE0:
+        codepoint = (lead & 0x1F) << 6 | second & 0x3F
+        if lead >= 0xC2 and second & 0xC0 == 0x80:
+            width = np.int64(2)
+    elif lead < 0xF0:
+        codepoint = (lead & 0xF) << 12 | (second & 0x3F) << 6 | third & 0x3F
+        is_right = (second & 0xC0) << 8 | third & 0xC0 == 0x8080
+        if is_right and codepoint >= 0x800 and codepoint >> 11 != 0xD800 >> 11:
+            width = np.int64(3)
+    if width == 0:
+        return np.int64(entry_at(page_of, entries, data, position, end))
+    page = np.int64(page_of[np.uint64(codepoint >> 7)])
+    return np.int64(entries[np.uint64(page << 7 | codepoint & 127)]) << 3 | width
+
+
+@helper
+def plain_block(
+    page_of: Any, entries: Any, data: Any, position: int, end: int, others: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """Which of 64 bytes begin codepoints, and which of these, not ASCII or next to such, are not just copied.
+
+    `others` are the bytes that are not ASCII. The first of what is returned is 0 if the bytes are not valid UTF-8.
+    """
+    tails = range_bits(data, position, 0x80, 0x40)
+    long = range_bits(data, position, 0xC0, 0x40)
+    longer = range_bits(data, position, 0xE0, 0x20)
+    # Four bytes, and what begins nothing: one by one.
+    stop = range_bits(data, position, 0xF0, 0x10)
+    error = range_bits(data, position, 0xC0, 2)
+    expected = long << np.uint64(1) | longer << np.uint64(2) | stop << np.uint64(3)
+    error |= tails ^ expected
+    if longer:
+        low = range_bits(data, position, 0x80, 0x20)
+        error |= (equal_bits(data, position, 0xE0) << np.uint64(1)) & low
+        error |= (equal_bits(data, position, 0xED) << np.uint64(1)) & tails & ~low
+    if error:
+        return np.uint64(0), error
+    # What is cut by the end of the block or of the text.
+    size = min(np.int64(64), end - position)
+    last = np.uint64(1) << np.uint64(size - 1)
+    stop |= long & last | longer & (last | last >> np.uint64(1))
+    if size < 64:
+        stop |= ~((last << np.uint64(1)) - np.uint64(1))
+    leads = ~tails
+    bits = leads & (others | others << np.uint64(1) | others >> np.uint64(1)) & ~stop
+    may_begin = np.uint64(0)  # the codepoint before, if a longer rule may begin there
+    while bits:
+        bit = bits & (~bits + np.uint64(1))
+        at = position + trailing_zeros(bits)
+        bits ^= bit
+        first = np.int64(data[np.uint64(at)])
+        second = np.int64(data[np.uint64(at + 1)]) & 0x3F
+        third = np.int64(data[np.uint64(at + 2)]) & 0x3F
+        # Without a branch: all ones or 0.
+        is_long = (0x7F - first) >> 63
+        is_longer = (0xDF - first) >> 63
+        codepoint = (first & ~is_long) | (((first & 0x1F) << 6 | second) & is_long & ~is_longer)
+        codepoint |= ((first & 0xF) << 12 | second << 6 | third) & is_longer
+        page = np.int64(page_of[np.uint64(codepoint >> 7)])
+        entry = np.uint64(entries[np.uint64(page << 7 | codepoint & 127)])
+        changes = (entry >> np.uint64(MAPPED_BIT) | entry >> np.uint64(SYMBOL_BIT)) & np.uint64(1)
+        continues = (entry >> np.uint64(CONTINUES_BIT)) & np.uint64(1)
+        stop |= bit & (np.uint64(0) - changes)
+        stop |= may_begin & (np.uint64(0) - continues)
+        may_begin = bit & (np.uint64(0) - ((entry >> np.uint64(LONGER_BIT)) & np.uint64(1)))
+    return leads, stop
 
 
 @helper
@@ -166,8 +250,11 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
     n_runs = np.int64(0)
     n_stops = stops.shape[0]
     newline_is_blank = numbers[CHARSMAP_NEWLINE] != 0
-    blank_is_longer = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20] & CHARSMAP_LONGER != 0)
-    last_block = data.shape[0] - 64
+    blank = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20])
+    blank_is_longer = np.int64(blank & CHARSMAP_LONGER != 0)
+    blank_is_plain = blank & (CHARSMAP_LONGER | CHARSMAP_MAPPED | CHARSMAP_SYMBOL) == 0
+    # Copying goes on behind blanks of three bytes; characters at the end of a block are read.
+    last_block = data.shape[0] - (72 if blank_size == 1 else 136)
     result = out.data
     capacity = result.shape[0]
     written = np.int64(0)
@@ -186,7 +273,7 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
         after_blank = removes
         ahead_of = np.int64(-1)  # the place whose entry is known already
         ahead = np.int64(0)
-        is_plain = True  # whether to try whole blocks: the codepoint before was ASCII
+        patience = np.int64(0)  # codepoints to come before whole blocks are tried again
         if is_front and not removes:
             is_front = False
             if written + ROOM > capacity:
@@ -198,12 +285,27 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                     shift = -count
                 written += blank_size
                 count += 1
+        if is_front and blank_is_plain:
+            while position <= last_block and position < end:
+                length = min(trailing_zeros(~equal_bits(data, position, 0x20)), end - position)
+                position += length
+                source += length
+                if length < 64:
+                    break
         while position < end:
-            # Whole blocks of ASCII. The last byte before one that is not plain may belong to that.
-            while is_plain and not is_front and position <= last_block and position < end:
+            # Whole blocks, up to what is not just copied. The codepoint before that may belong to it.
+            while patience <= 0 and not is_front and position <= last_block and position < end:
                 stop = np.uint64(0)
                 for k in range(n_stops):
                     stop |= range_bits(data, position, stops[k, 0], stops[k, 1])
+                leads = ~np.uint64(0)
+                others = range_bits(data, position, 0x80, 0x80)
+                if others != np.uint64(0):
+                    leads, other_stop = plain_block(page_of, entries, data, position, end, others)
+                    stop = stop & ~others | other_stop
+                    if leads == np.uint64(0):
+                        patience = np.int64(PATIENCE)
+                        break
                 blanks = equal_bits(data, position, 0x20)
                 newlines = np.uint64(0)
                 if newline_is_blank:
@@ -213,10 +315,14 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 length = trailing_zeros(stop)
                 if position + length >= end:
                     length = end - position
-                elif length == 64 or data[position + length] >= 0x80:
-                    length -= 1
-                elif entries[np.int64(page_of[0]) << 7 | np.int64(data[position + length])] & CHARSMAP_CONTINUES:
-                    length -= 1
+                elif (
+                    length == 64
+                    or data[position + length] >= 0x80
+                    or entries[np.int64(page_of[0]) << 7 | np.int64(data[position + length])] & CHARSMAP_CONTINUES
+                ):
+                    if length < 64:
+                        leads &= (np.uint64(1) << np.uint64(length)) - np.uint64(1)
+                    length = max(np.int64(0), highest_bit(leads))
                 skipped = np.int64(0)
                 if removes:
                     double = blanks & (blanks << np.uint64(1) | np.uint64(after_blank))
@@ -227,10 +333,13 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         skipped = max(skipped, np.int64(0))
                         length = place
                         after_blank = True
+                if length + skipped < FEW and others != np.uint64(0):
+                    patience = np.int64(PATIENCE)
                 if length + skipped <= 0:
                     break
                 if length < 64:
                     blanks &= (np.uint64(1) << np.uint64(length)) - np.uint64(1)
+                    leads &= (np.uint64(1) << np.uint64(length)) - np.uint64(1)
                 if written + 3 * 64 + ROOM > capacity:
                     return -(2 * capacity + 3 * 64 + ROOM)
                 if blank_size == 1:
@@ -254,6 +363,7 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         blanks &= blanks - np.uint64(1)
                     copy_block(result, written, data, position + done)
                     written += length - done
+                n = count_bits(leads)
                 if aligned and length > 0 and source - count != shift:
                     n_runs = note_source(out, n_runs, count - first, source)
                     shift = source - count
@@ -261,10 +371,58 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                     last = data[np.uint64(position + length - 1)]
                     after_blank = removes and (last == 0x20 or (newline_is_blank and last == 0x0A))
                 position += length + skipped
-                source += length + skipped
-                count += length
+                source += n + skipped
+                count += n
             if position >= end:
                 break
+            patience = max(patience, np.int64(1))
+            if not is_front and position + 8 <= end:
+                # Codepoints that are copied, and blanks; the entry of the next one is known when one is looked at.
+                if ahead_of != position:
+                    ahead = entry_inside(page_of, entries, data, position, end)
+                while position + 8 <= end and patience > 0:
+                    width = ahead & 7
+                    entry = ahead >> 3
+                    if entry & ~(CHARSMAP_CONTINUES | CHARSMAP_LONGER) != 0 or width == 0:
+                        break
+                    following = entry_inside(page_of, entries, data, position + width, end)
+                    if entry & CHARSMAP_LONGER and following >> 3 & CHARSMAP_CONTINUES:
+                        break
+                    if written + ROOM > capacity:
+                        return -(2 * capacity + ROOM)
+                    if data[np.uint64(position)] == 0x20:
+                        if not after_blank:
+                            put_blank(result, written, blank_size)
+                            if aligned and source - count != shift:
+                                n_runs = note_source(out, n_runs, count - first, source)
+                                shift = source - count
+                            written += blank_size
+                            count += 1
+                        after_blank = removes
+                    else:
+                        # Four loads before four stores, so that they are one of each; what is too much is overwritten.
+                        byte0 = data[np.uint64(position)]
+                        byte1 = data[np.uint64(position + 1)]
+                        byte2 = data[np.uint64(position + 2)]
+                        byte3 = data[np.uint64(position + 3)]
+                        result[np.uint64(written)] = byte0
+                        result[np.uint64(written + 1)] = byte1
+                        result[np.uint64(written + 2)] = byte2
+                        result[np.uint64(written + 3)] = byte3
+                        if aligned and source - count != shift:
+                            n_runs = note_source(out, n_runs, count - first, source)
+                            shift = source - count
+                        written += width
+                        count += 1
+                        after_blank = False
+                    position += width
+                    source += 1
+                    patience -= 1
+                    ahead = following
+                ahead_of = position
+                if patience <= 0:
+                    continue
+            patience -= 1
             # One codepoint, rule or symbol: what it becomes is bytes [at, at + size) of the text or the strings.
             if ahead_of == position:
                 entry = ahead
@@ -272,29 +430,6 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 entry = entry_at(page_of, entries, data, position, end)
             width = entry & 7
             entry >>= 3
-            if entry & ~CHARSMAP_CONTINUES == 0 and width > 1 and not is_front and position <= last_block:
-                # Most of what is not ASCII. Four loads before four stores, so that they are one of each; what is too
-                # much is overwritten.
-                if written + ROOM > capacity:
-                    return -(2 * capacity + ROOM)
-                byte0 = data[np.uint64(position)]
-                byte1 = data[np.uint64(position + 1)]
-                byte2 = data[np.uint64(position + 2)]
-                byte3 = data[np.uint64(position + 3)]
-                result[np.uint64(written)] = byte0
-                result[np.uint64(written + 1)] = byte1
-                result[np.uint64(written + 2)] = byte2
-                result[np.uint64(written + 3)] = byte3
-                if aligned and source - count != shift:
-                    n_runs = note_source(out, n_runs, count - first, source)
-                    shift = source - count
-                written += width
-                position += width
-                count += 1
-                source += 1
-                after_blank = False
-                is_plain = False
-                continue
             consumed = max(width, np.int64(1))
             from_rule = False
             value = np.int64(0)
@@ -319,27 +454,6 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                     elif entry & CHARSMAP_MAPPED:
                         value = entry >> CHARSMAP_OFFSET
                         from_rule = True
-                    elif width > 1 and not is_front and position <= last_block:
-                        if written + ROOM > capacity:
-                            return -(2 * capacity + ROOM)
-                        byte0 = data[np.uint64(position)]
-                        byte1 = data[np.uint64(position + 1)]
-                        byte2 = data[np.uint64(position + 2)]
-                        byte3 = data[np.uint64(position + 3)]
-                        result[np.uint64(written)] = byte0
-                        result[np.uint64(written + 1)] = byte1
-                        result[np.uint64(written + 2)] = byte2
-                        result[np.uint64(written + 3)] = byte3
-                        if aligned and source - count != shift:
-                            n_runs = note_source(out, n_runs, count - first, source)
-                            shift = source - count
-                        written += width
-                        position += width
-                        count += 1
-                        source += 1
-                        after_blank = False
-                        is_plain = False
-                        continue
             size = consumed
             if from_rule:
                 size = np.int64(0)
@@ -407,7 +521,6 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                     byte = np.int64(strings[value + size - 1]) if from_rule else np.int64(data[position + size - 1])
                     after_blank = byte == 0x20
             # Codepoints of what was consumed.
-            is_plain = consumed == 1 and width == 1
             source += 1
             for k in range(max(width, np.int64(1)), consumed):
                 source += np.int64(data[position + k]) & 0xC0 != 0x80

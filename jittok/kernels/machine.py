@@ -37,8 +37,7 @@ def run_mask_code(address: int, entries: Any, masks: Any, words: int, only_ascii
 @machine_operation
 def store_pair(array: Any, index: int, pair: np.uint64) -> None:
     """Write the low and high 32 bits of `pair` to ``array[index]`` and ``array[index + 1]`` (int32)."""
-    array[int(index)] = int(pair) & 0xFFFFFFFF
-    array[int(index) + 1] = int(pair) >> 32
+    array[int(index) : int(index) + 2] = np.array([int(pair)], np.uint64).view(np.int32)
 
 
 @machine_operation
@@ -51,6 +50,12 @@ def load_pair(array: Any, index: int) -> np.uint64:
 def load_float(array: Any, index: int) -> np.float32:
     """``array[index]`` (int32), its bits taken as a float32."""
     return array[int(index) : int(index) + 1].view(np.float32)[0]
+
+
+@machine_operation
+def high_float(array: Any, index: int) -> np.float32:
+    """The upper 32 bits of ``array[index]`` (uint64), taken as a float32."""
+    return array[int(index) : int(index) + 1].view(np.float32)[1]
 
 
 @machine_operation

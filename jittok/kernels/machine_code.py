@@ -92,6 +92,20 @@ def load_float(typing_context: Any, array: Any, index: Any) -> Any:
     return types.float32(array, types.int64), code
 
 
+@intrinsic
+def high_float(typing_context: Any, array: Any, index: Any) -> Any:
+    """The upper 32 bits of ``array[index]`` (uint64), taken as a float32."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.or_(builder.shl(arguments[1], ir.Constant(_I64, 3)), ir.Constant(_I64, 4))
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+        value = builder.load(builder.bitcast(pointer, ir.FloatType().as_pointer()))
+        value.align = 4
+        return value
+
+    return types.float32(array, types.int64), code
+
+
 _IDS = ir.VectorType(_I32, 16)
 _LINE = ir.VectorType(_I64, 8)
 

@@ -99,6 +99,16 @@ def write_codes(tables: Any, data: Any, first: int, end: int, codes: Any, best: 
     return n
 
 
+@inlined
+def offer(best: Any, back: Any, k: int, candidate: Any, piece: int) -> int:
+    """Let a path end at place `k` if it is better than the one before. Without a branch, which would be hard to foretell."""
+    old = best[np.uint64(k)]
+    is_better = candidate > old
+    best[np.uint64(k)] = candidate if is_better else old
+    back[np.uint64(k)] ^= (back[np.uint64(k)] ^ piece) & -np.int64(is_better)
+    return 0
+
+
 @helper
 def walk_trie_32(tables: Any, n: int, codes: Any, best: Any, back: Any) -> int:
     """Forward pass over `n` characters by sentencepiece's rule."""
@@ -122,24 +132,16 @@ def walk_trie_32(tables: Any, n: int, codes: Any, best: Any, back: Any) -> int:
             base = np.int64(units[np.uint64(unit + 1)])
             if token >= 0:
                 score = load_float(units, unit + 3)
-            candidate = np.float32(score + here)
-            if candidate > best[np.uint64(k)]:
-                best[np.uint64(k)] = candidate
-                back[np.uint64(k)] = token << 32 | i
+            offer(best, back, k, np.float32(score + here), token << 32 | i)
             unit = base + np.int64(codes[np.uint64(k)])
             while np.int64(units[np.uint64(unit)]) == base:
                 k += 1
                 base = np.int64(units[np.uint64(unit + 1)])
-                candidate = np.float32(load_float(units, unit + 3) + here)
-                if candidate > best[np.uint64(k)]:
-                    best[np.uint64(k)] = candidate
-                    back[np.uint64(k)] = np.int64(units[np.uint64(unit + 2)]) << 32 | i
+                token = np.int64(units[np.uint64(unit + 2)])
+                offer(best, back, k, np.float32(load_float(units, unit + 3) + here), token << 32 | i)
                 unit = base + np.int64(codes[np.uint64(k)])
         else:
-            candidate = np.float32(score + here)
-            if candidate > best[np.uint64(k)]:
-                best[np.uint64(k)] = candidate
-                back[np.uint64(k)] = token << 32 | i
+            offer(best, back, k, np.float32(score + here), token << 32 | i)
     return 0
 
 

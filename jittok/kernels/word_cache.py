@@ -106,6 +106,12 @@ def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> Wor
     )
 
 
+def new_key_masks() -> NDArray[np.uint64]:
+    """By length of a pre-token: masks of key low and key high, and what these are or-ed with; see ``make_keys``."""
+    rows = [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, 0 if n else 1, n << 56] for n in range(16)]
+    return np.array(rows, np.uint64).ravel()
+
+
 def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> WordScratch:
     """Allocate scratch for words of up to `capacity` units, with what only unigram models need or without."""
     places = capacity + 1 if unigram else 1
@@ -125,10 +131,7 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         new_first=np.zeros(CHUNK + 80, np.int32),
         new_length=np.zeros(CHUNK + 80, np.int32),
         new_ids=np.zeros(CHUNK_PLACES, np.int32),
-        key_masks=np.array(
-            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, 0 if n else 1, n << 56] for n in range(16)],
-            np.uint64,
-        ).ravel(),
+        key_masks=new_key_masks(),
         codes=np.zeros(places, np.int32),
         best=np.zeros(places, np.float64),
         back=np.zeros(places, np.int64),

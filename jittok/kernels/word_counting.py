@@ -26,7 +26,6 @@ from jittok.kernels.utf8 import codepoint_at, is_space
 from jittok.kernels.word_cache import (
     BATCH,
     CHUNK_BYTES,
-    KEY_BYTES,
     KEY_WORDS,
     NEEDED,
     ONE,
@@ -37,6 +36,7 @@ from jittok.kernels.word_cache import (
     hash_word,
     key_slot,
     make_keys,
+    new_key_masks,
 )
 from jittok.memory import zeros
 from jittok.tables import EDGE_BYTE
@@ -89,10 +89,7 @@ def new_count_scratch() -> CountScratch:
     """Allocate scratch arrays."""
     return CountScratch(
         keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
-        key_masks=np.array(
-            [[(1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1, n << 56, 0] for n in range(KEY_BYTES + 1)],
-            np.uint64,
-        ).ravel(),
+        key_masks=new_key_masks(),
         missed=np.zeros(CHUNK + 80, np.int32),
     )
 
@@ -320,6 +317,25 @@ def write_mark(out: Any, at: int) -> int:
     return at - 2
 
 
+@inlined
+def note_word(
+    n: int, at: int, length: int, marked: bool, blanks: int, start: Any, size: Any, prefix: Any, out: Any
+) -> bool:
+    """Note where word `n` of a list is, whose `length` bytes are in `out` from `at` on; False for blanks alone."""
+    first = at
+    end = at + length
+    if marked:
+        first = write_mark(out, at)
+    if blanks == SKIPPED:
+        first = blank_end(out, first, end)
+        if first == end:
+            return False
+    start[n] = first
+    size[n] = end - first
+    prefix[n] = prefix_of(out, first, end - first)
+    return True
+
+
 @kernel
 def list_words(table: Any, blanks: int, out: Any, start: Any, size: Any, counts: Any, prefix: Any) -> int:
     """List the words of a table in no order.
@@ -358,20 +374,10 @@ def list_words(table: Any, blanks: int, out: Any, start: Any, size: Any, counts:
         for i in range(8):
             out[np.uint64(used + i)] = np.uint8(low >> np.uint64(8 * i) & np.uint64(255))
             out[np.uint64(used + 8 + i)] = np.uint8(high >> np.uint64(8 * i) & np.uint64(255))
-        first = used
-        end = used + length
-        if marked:
-            first = write_mark(out, used)
-        if blanks == SKIPPED:
-            first = blank_end(out, first, end)
-            if first == end:
-                continue
-        start[n] = first
-        size[n] = end - first
         counts[n] = np.int64(table.slots[row + 2])
-        prefix[n] = prefix_of(out, first, end - first)
-        n += 1
-        used = end
+        if note_word(n, used, length, marked, blanks, start, size, prefix, out):
+            n += 1
+            used += length
     for row in range(0, table.long_slots.size, SLOT_WORDS):
         if table.long_slots[row] == 0:
             continue
@@ -382,20 +388,10 @@ def list_words(table: Any, blanks: int, out: Any, start: Any, size: Any, counts:
             used += 2
         for i in range(length):
             out[np.uint64(used + i)] = table.kept[np.uint64(offset + i)]
-        first = used
-        end = used + length
-        if marked:
-            first = write_mark(out, used)
-        if blanks == SKIPPED:
-            first = blank_end(out, first, end)
-            if first == end:
-                continue
-        start[n] = first
-        size[n] = end - first
         counts[n] = np.int64(table.long_slots[row + 3])
-        prefix[n] = prefix_of(out, first, end - first)
-        n += 1
-        used = end
+        if note_word(n, used, length, marked, blanks, start, size, prefix, out):
+            n += 1
+            used += length
     return n
 
 

@@ -29,6 +29,14 @@ _ELSEWHERE = {
     "use_all_vocab": "it is for word and character models, which jittok does not train",
     "pretokenizer": "cut with `pretokenization_delimiter`, or cut the texts before",
     "minloglevel": "see `progress=`",
+    # Of the other rules.
+    "special_tokens": "use control_symbols or user_defined_symbols",
+    "initial_alphabet": "use required_chars",
+    "limit_alphabet": "use character_coverage",
+    "max_token_length": "use max_sentencepiece_length",
+    "min_frequency": "choose a smaller vocab_size",
+    "normalizer": "use normalization_rule_name or normalization_rule_tsv",
+    "pre_tokenizer": "use split_by_whitespace, split_by_unicode_script and so on",
 }
 #: Ranges as the reference checks them.
 _RANGES: dict[str, tuple[float, float]] = {
@@ -198,7 +206,7 @@ def _check_names(given: Iterable[str]) -> None:
         if name in known:
             continue
         if name in _ELSEWHERE:
-            raise ArgumentError(f"{name}: not an option of jittok; {_ELSEWHERE[name]}")
+            raise ArgumentError(f"{name}: not an option of SentencePiece's trainer here; {_ELSEWHERE[name]}")
         near = difflib.get_close_matches(name, known, 1)
         raise ArgumentError(
             f"{name}: not an option of SentencePiece's trainer"
