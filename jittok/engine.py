@@ -1040,7 +1040,7 @@ class Engine:
     ) -> dict[int, str]:
         """Strings of the unknown tokens that do not follow from the text under their spans.
 
-        They begin or end inside what a codepoint became, or see :meth:`_lost_blanks`.
+        They begin or end inside what a codepoint became, or see :meth:`_loses_context`.
         """
         rows = np.flatnonzero(ids == self._shown_as_text)
         if not rows.size or parts.codepoints is None:
@@ -1049,8 +1049,8 @@ class Engine:
         number, source = parts.codepoints.number, parts.codepoints.start
         part = np.searchsorted(part_end, rows, side="right")
         wanted = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
-        wanted |= self._lost_blanks(parts.data, start[part], at, stop)
-        return _strings(parts.data, rows[wanted], at[wanted], stop[wanted])
+        wanted |= self._loses_context(parts.data, start[part], at, stop)
+        return self._strings(parts.data, rows[wanted], at[wanted], stop[wanted])
 
     def _shown_whole(
         self,
@@ -1076,16 +1076,17 @@ class Engine:
         first, after = (begin + spans[rows, side] for side in (0, 1))
         at, stop = _byte_ranges(rows, start, part_end, length)
         wanted = _is_inner(source_start, begin, first, after, rows + 1 < part_end[part])
-        wanted |= self._lost_blanks(text, start[part], at, stop)
-        return _strings(text, rows[wanted], at[wanted], stop[wanted])
+        wanted |= self._loses_context(text, start[part], at, stop)
+        return self._strings(text, rows[wanted], at[wanted], stop[wanted])
 
-    def _lost_blanks(
+    def _loses_context(
         self, data: NDArray[np.uint8], begin: NDArray[np.int64], at: NDArray[np.int64], stop: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Which tokens, data[at:stop] in texts from `begin` on, may differ from what their source alone becomes.
 
         So it is where extra blanks are left out that belong to what a codepoint became (of U+309B behind a blank U+3099
-        stays), and where U+FFFD stands for an invalid byte, to which no rule applies. Some others may be among them.
+        stays), where a token has the blank that is put around texts, and where U+FFFD stands for an invalid byte, to
+        which no rule applies. Some others may be among them.
         """
         heads = self._behind_blanks
         may_differ = np.zeros(len(at), np.bool_)
@@ -1101,6 +1102,17 @@ class Engine:
         if "\ufffd".encode() in data.tobytes():
             may_differ[:] = True
         return may_differ
+
+    def _strings(
+        self, data: NDArray[np.uint8], rows: NDArray[np.int64], at: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> dict[int, str]:
+        """The text of tokens, with U+2581 for blanks where they stand for it."""
+        normalizer = self.plan.normalizer
+        mark = " " if normalizer is not None and normalizer.keeps_blanks else MARK
+        return {
+            row: data[begin:end].tobytes().decode().replace(" ", mark)
+            for row, begin, end in zip(rows.tolist(), at.tolist(), stop.tolist(), strict=True)
+        }
 
     @cached_property
     def _behind_blanks(self) -> NDArray[np.uint16] | None:
@@ -1582,16 +1594,6 @@ def _is_inner(
     is_inner: NDArray[np.bool_] = (first > begin) & (source[first - 1] == source[np.minimum(first, len(source) - 1)])
     is_inner |= goes_on & (source[after - 1] == source[np.minimum(after, len(source) - 1)])
     return is_inner
-
-
-def _strings(
-    data: NDArray[np.uint8], rows: NDArray[np.int64], at: NDArray[np.int64], stop: NDArray[np.int64]
-) -> dict[int, str]:
-    """The text of tokens, with U+2581 for blanks."""
-    return {
-        row: data[begin:end].tobytes().decode().replace(" ", MARK)
-        for row, begin, end in zip(rows.tolist(), at.tolist(), stop.tolist(), strict=True)
-    }
 
 
 def _part_spans(parts: Parts, indptr: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:

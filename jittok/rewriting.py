@@ -241,25 +241,29 @@ class Rewriter:
         """Whether there is :meth:`apply_in_runs`."""
         return len(self._operations) == 1 and self._operations[0].name == "apply_charsmap"
 
+    @property
+    def keeps_blanks(self) -> bool:
+        """Whether U+0020 in the result is itself and does not stand for U+2581: SentencePiece without escaped blanks."""
+        numbers = [op.tables[0].numbers for op in self._operations if op.name == "apply_charsmap"]
+        return any(n[tables.CHARSMAP_BLANK] == 1 and not n[tables.CHARSMAP_COMPACT] for n in numbers)
+
     def behind_blanks(self) -> NDArray[np.uint16] | None:
-        """What SentencePiece's rules put behind a blank, where it leaves out extra blanks.
+        """What SentencePiece's rules put behind a blank.
 
         Returns
         -------
         uint16[n], or None
-            The first two bytes of each such character, its first byte the higher one. None: no blanks are left out.
+            The first two bytes of each such character, its first byte the higher one. None: this is not its normalizer.
         """
+        strings = [op.tables[0].strings.tobytes() for op in self._operations if op.name == "apply_charsmap"]
+        if not strings:
+            return None
         heads: set[int] = set()
-        is_found = False
-        for operation in self._operations:
-            if operation.name != "apply_charsmap" or not operation.tables[0].numbers[tables.CHARSMAP_REMOVES]:
-                continue
-            is_found = True
-            # One string may be the end of another, so blanks inside count too.
-            for string in operation.tables[0].strings.tobytes().split(b"\0"):
-                following = zip(string, string[1:], string[2:], strict=False)
-                heads.update((one << 8) | other for blank, one, other in following if blank == ord(" "))
-        return np.array(sorted(heads), np.uint16) if is_found else None
+        # One string may be the end of another, so blanks inside count too.
+        for string in b"\0".join(strings).split(b"\0"):
+            following = zip(string, string[1:], string[2:], strict=False)
+            heads.update((one << 8) | other for blank, one, other in following if blank == ord(" "))
+        return np.array(sorted(heads), np.uint16)
 
     def apply_in_runs(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], alignment: bool

@@ -12,6 +12,7 @@ from sentencepiece_files import random_texts, small_model
 from specs import DATA, model_path
 
 import jittok
+from jittok.build.charsmap import named_charsmap
 from jittok.build.unigram_tables import build_unigram_tables, piece_lengths, piece_nodes
 from jittok.encodings import utf8_positions
 
@@ -163,6 +164,24 @@ def test_pieces_without_their_blanks(name):
     path = model_path(MODELS[name])
     texts = ["x \u309b", "\u309b", "\u309b\u309b", " \u309b \u309b\u6f22", "\uff9e  \u309b\u309b \ufffd", "\ufdfa \ufe76"]
     assert_equal_pieces(jittok.load(path), spm.SentencePieceProcessor(model_file=str(path)), texts)
+
+
+@pytest.mark.parametrize("escapes", [True, False])
+@pytest.mark.parametrize("removes", [True, False])
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_unknown_pieces_with_blanks(kind, removes, escapes):
+    """A blank that is no piece is a part of unknown ones, the blank around texts too."""
+    spm = pytest.importorskip("sentencepiece")
+    pieces = [("<unk>", 0.0, UNKNOWN), ("a", -1.0, NORMAL), ("b", -2.0, NORMAL)]
+    texts = ["\xe9", "a \xe9", "\xe9  \xe9", "x\u2581x", " a ", "a\xe9 a", "\u6f22 \u309b \u309b", "\u309b"]
+    normalizer = {"remove_extra_whitespaces": removes, "escape_whitespaces": escapes, "add_dummy_prefix": True}
+    for rules in ("nmt_nfkc", None):
+        for suffix in (False, True):
+            blob = b"" if rules is None else named_charsmap(rules)
+            model = small_model(
+                pieces, {**normalizer, "precompiled_charsmap": blob}, model_type=kind, treat_whitespace_as_suffix=suffix
+            )
+            assert_equal_pieces(jittok.load_bytes(model), spm.SentencePieceProcessor(model_proto=model), texts)
 
 
 @pytest.mark.parametrize("name", MODELS)
