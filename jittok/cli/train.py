@@ -185,7 +185,7 @@ def _is_byte_level(arguments: dict[str, Any]) -> bool:
 
 
 #: What says something to tokenizers' rules only: its name, and the value when it is not given.
-_ONLY_TOKENIZERS = {
+_ONLY_TOKENIZERS: dict[str, Any] = {
     "pre_tokenizer": None,
     "normalizer": None,
     "min_frequency": 0,
