@@ -44,6 +44,60 @@ def test_wordpiece(tmp_path):
     assert len(out.read_text(encoding="utf-8").splitlines()) == 300
 
 
+def test_wordpiece_has_an_unknown_token(tmp_path):
+    out = tmp_path / "vocab.txt"
+    arguments = ["train", "wordpiece", str(TEXT), "--pre-tokenizer", "BertPreTokenizer", "--vocab-size", "200"]
+    assert main([*arguments, "--out", str(out)]) == 0
+    assert jittok.load(out).encode("東", add_special_tokens=False).tokens == ["[UNK]"]
+    assert main([*arguments, "--special-token", "[PAD]", "--option", "unk_token=<u>", "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8").splitlines()[:2] == ["[PAD]", "<u>"]
+
+
+def test_byte_level_counts_give_the_vocabulary_of_their_text(tmp_path):
+    counts = tmp_path / "counts"
+    jittok.count_words(TEXT, pre_tokenizer="gpt2").save(counts)
+    arguments = ["train", "bpe", "--vocab-size", "400", "--out"]
+    assert main([*arguments, str(tmp_path / "a.json"), "--counts", str(counts)]) == 0
+    assert main([*arguments, str(tmp_path / "b.json"), "--pre-tokenizer", "gpt2", str(TEXT)]) == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_sentencepiece_rules(tmp_path, capsys):
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(json.dumps({"body": line}) + "\n" for line in TEXT.read_text("utf-8").splitlines()[:500]))
+    arguments = ["train", "bpe", "--rules", "sentencepiece", "--field", "body", str(lines)]
+    assert main([*arguments, "--vocab-sizes", "100,200", "--out", str(tmp_path / "{size}.model")]) == 0
+    expected = jittok.train_bpe(lines, rules="sentencepiece", field="body", vocab_size=100)
+    assert jittok.load(tmp_path / "100.model").spec.model.pieces == expected.spec.model.pieces
+    assert jittok.load(tmp_path / "200.model").vocab_size == 200
+    capsys.readouterr()
+    out = ["--out", str(tmp_path / "x.model")]
+    for wrong, message in (
+        (["--special-token", "<x>"], "--special-token is for tokenizers' rules"),
+        (["--min-frequency", "2"], "--min-frequency is for tokenizers' rules"),
+        (["--memory-limit", "1G"], "--memory-limit is for tokenizers' rules"),
+        (["--resume", "nothing"], "name no files"),
+        (["--counts"], "no file of jittok word counts"),
+        (["--vocab-size", "100000", "--unreachable", "error"], "cannot be reached"),
+    ):
+        assert main([*arguments, *out, *wrong]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_the_place_of_the_result_is_looked_at_first(tmp_path, capsys):
+    for model, name, message in (
+        ("bpe", "a.model", "cannot be written as sentencepiece"),
+        ("wordpiece", "a.tiktoken", "cannot be written as tiktoken"),
+        ("unigram", "a.txt", "cannot be written as vocab.txt"),
+        ("bpe", "a.vocabulary", "cannot tell a format"),
+        ("bpe", "no folder/a.json", "there is no folder"),
+    ):
+        # The texts do not exist, which would be told later.
+        assert main(["train", model, "no texts", "--vocab-size", "300", "--out", str(tmp_path / name)]) == 1
+        assert message in capsys.readouterr().err
+    assert main(["train", "unigram", str(TEXT), "--option", "vocab_size=100", "--out", str(tmp_path / "a.model")]) == 0
+
+
 def test_warnings_and_errors(tmp_path, capsys):
     text, out = tmp_path / "text.txt", tmp_path / "tokenizer.json"
     text.write_text("ab ab\n")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from specs import DATA
 
 import jittok
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, TrainingWarning
 from jittok.training import merge_learning, vocabulary_learning
 from jittok.training.merge_learning import MergeLearner, Rules, Words
 
@@ -240,6 +241,12 @@ def test_counts_are_64_bit():
     assert result(jittok.train_bpe(counts=counts, vocab_size=9))[1] == [("c", "d"), ("a", "b"), ("e", "f")]
 
 
+def test_numbers_beyond_64_bits():
+    counts = jittok.WordCounts.from_mapping({"ab": 3})
+    assert result(jittok.train_bpe(counts=counts, vocab_size=10**30, unreachable="stop"))[1] == [("a", "b")]
+    assert result(jittok.train_bpe(counts=counts, vocab_size=10, min_frequency=10**30, unreachable="stop"))[1] == []
+
+
 def test_special_tokens():
     token = jittok.AddedToken(7, "[MASK]", lstrip=True)
     tokenizer = jittok.train_bpe(["a b a b"], special_tokens=["[UNK]", token, "[UNK]"], unk_token="[UNK]")
@@ -263,6 +270,8 @@ def test_special_tokens():
         ({"texts": ["a"], "vocab_size": 3, "vocab_sizes": [3]}, ArgumentError, "both given"),
         ({"texts": ["a"], "vocab_sizes": []}, ArgumentError, "empty"),
         ({"texts": ["a"], "vocab_sizes": 3}, ArgumentTypeError, "a list of whole numbers"),
+        ({"texts": ["a"], "continuing_subword_prefix": "\ud800"}, ArgumentError, "lone surrogate"),
+        ({"resume": 5}, ArgumentTypeError, "resume: expected the path"),
         ({"texts": ["a"], "unreachable": "no"}, ArgumentError, "'warn', 'stop' or 'error'"),
         ({"texts": ["a"], "max_token_length": 0}, ArgumentError, "max_token_length"),
         ({"texts": ["a"], "special_tokens": "[UNK]"}, ArgumentTypeError, "a list of str"),
@@ -371,6 +380,48 @@ def test_wrong_checkpoint(tmp_path):
     path.write_bytes(content)
     with pytest.raises(FormatError, match="checksum"):
         jittok.train_bpe(resume=path, pre_tokenizer="gpt2")
+
+
+def test_checkpoint_of_another_base(tmp_path):
+    path = tmp_path / "checkpoint"
+    text = [TEXT[:30_000]]
+    base, other = (jittok.train_bpe(text, pre_tokenizer="gpt2", vocab_size=size) for size in (200, 150))
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(1, patch)
+        with pytest.raises(KeyboardInterrupt):
+            jittok.train_bpe(text, vocab_size=700, base=base, checkpoint=path)
+    expected = jittok.train_bpe(text, pre_tokenizer="gpt2", vocab_size=700)
+    assert result(jittok.train_bpe(resume=path, vocab_size=700, base=base)) == result(expected)
+    for arguments in ({"base": other}, {"pre_tokenizer": "gpt2"}):  # the base's merges are not in the checkpoint
+        with pytest.raises(ArgumentError, match="made with other base"):
+            jittok.train_bpe(resume=path, vocab_size=700, **arguments)
+
+
+@pytest.mark.parametrize("train", [jittok.train_bpe, jittok.train_wordpiece])
+def test_counts_that_trainers_cannot_take(train):
+    for bad in ({b"a\xff\xfe": 3, b"b": 1}, {"a\ud800": 2}, {b"a": 1, b"\xe3\x81": 4}):
+        with pytest.raises(ArgumentError, match="is not UTF-8"):
+            train(counts=jittok.WordCounts.from_mapping(bad), vocab_size=10)
+    for bad in ({"ab": (1 << 63) - 1, "ac": 1}, {"aaaa": 1 << 61}):
+        with pytest.raises(ArgumentError, match="a letter occurs 2\\*\\*63 times or more"):
+            train(counts=jittok.WordCounts.from_mapping(bad), vocab_size=10)
+
+
+def test_byte_level_words_may_be_any_bytes():
+    steps = jittok.count_words([], pre_tokenizer="gpt2").settings
+    counts = jittok.WordCounts.from_mapping({b"\xff\xfe": 3, b"\xff": 1}, steps)
+    assert result(jittok.train_bpe(counts=counts, vocab_size=3))[1] == [("ÿ", "þ")]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_before_training(tmp_path):
+    (tmp_path / "file").write_text("")
+    by_sentencepiece = partial(jittok.train_bpe, rules="sentencepiece")
+    for train in (jittok.train_bpe, jittok.train_wordpiece, jittok.train_unigram, by_sentencepiece):
+        for path in (tmp_path, tmp_path / "file" / "checkpoint"):
+            with pytest.raises(OutputError, match="checkpoint: "):
+                train(iter(()), vocab_size=10, checkpoint=path)
+        with pytest.raises(ArgumentTypeError, match="checkpoint: expected the path"):
+            train(iter(()), vocab_size=10, checkpoint=5)
 
 
 def test_learner_goes_on_after_an_exception(monkeypatch):

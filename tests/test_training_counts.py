@@ -361,6 +361,17 @@ def test_parquet_and_json_with_gaps(tmp_path):
             jittok.count_words(tmp_path / "bad.jsonl")
 
 
+def test_json_lines_that_are_not_utf8(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"text": "a"}\n{"text": "b\xff"}\n{"text": "c"}\n')
+    with pytest.warns(TextWarning, match="replaced characters in 1 of 3: 1 not UTF-8"):
+        assert dict(jittok.count_words(path).items()) == {b"a": 1, "b\ufffd".encode(): 1, b"c": 1}
+    with pytest.warns(TextWarning, match="skipped 1 of 3: 1 not UTF-8"):
+        assert dict(jittok.count_words(path, errors="skip").items()) == {b"a": 1, b"c": 1}
+    with pytest.raises(TextError, match="a.jsonl: line 2: invalid UTF-8 at byte 11"):
+        jittok.count_words(path, errors="strict")
+
+
 def test_bad_sources(tmp_path):
     for bad in (b"text", None, 5, {"a": 1}, [1], ["a", b"b"], [None]):
         with pytest.raises(ArgumentTypeError):
@@ -442,6 +453,13 @@ def test_bad_counts():
             jittok.WordCounts.from_mapping(bad)
     with pytest.raises(ArgumentTypeError):
         jittok.WordCounts.from_mapping({1: 1})
+    with pytest.raises(ArgumentTypeError, match="expected a mapping"):
+        jittok.WordCounts.from_mapping([("a", 1)])
+    most = (1 << 63) - 1
+    with pytest.raises(ArgumentError, match="less than 2\\*\\*63"):
+        jittok.WordCounts.from_mapping({"a": most, b"a": 1})
+    with pytest.raises(ArgumentError, match="divide all counts"):
+        jittok.WordCounts.from_mapping({"a": most}).merge(jittok.WordCounts.from_mapping({"a": 1}))
     data = np.zeros(4, np.uint8)
     for indptr, counts in (([0, 5], [1]), ([1, 2], [1]), ([0, 3, 2], [1, 1]), ([0, 1], [1, 1]), ([0, 1], [0])):
         with pytest.raises(ArgumentError):

@@ -25,6 +25,7 @@ from jittok.training.sentencepiece_corpus import (
     count_sentencepiece_words,
     count_texts,
     load_corpus,
+    word_settings,
 )
 from jittok.training.sentencepiece_options import sentencepiece_options, vocabulary_text
 from jittok.unicode.sentencepiece_scripts import script_names, script_numbers
@@ -443,6 +444,21 @@ def test_sizes_that_cannot_be_reached():
 def test_wrong_options(options, message):
     with pytest.raises(ArgumentError, match=message):
         train_sentencepiece_bpe(LINES, **{"vocab_size": 150, **options})
+
+
+def test_wrong_sizes_and_counts():
+    for train in (train_sentencepiece_bpe, jittok.train_unigram):
+        for counts in (5, {"a": 1}, ["a", 5]):
+            with pytest.raises(ArgumentTypeError, match="counts: expected WordCounts"):
+                train(counts=counts, vocab_size=20)
+    for sizes in (5, "ab", [100, "a"], [True]):
+        with pytest.raises((ArgumentError, ArgumentTypeError), match="vocab_sizes"):
+            train_sentencepiece_bpe(LINES, vocab_sizes=sizes)
+    options = sentencepiece_options("bpe", vocab_size=20)
+    counts = jittok.WordCounts.from_mapping({b"\xe2\x96\x81a\xff": 2}, word_settings(options))
+    for train in (train_sentencepiece_bpe, jittok.train_unigram):
+        with pytest.raises(ArgumentError, match="is not UTF-8"):
+            train(counts=counts, vocab_size=20)
 
 
 def test_wrong_types_and_texts(tmp_path):

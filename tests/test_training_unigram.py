@@ -476,6 +476,13 @@ def test_other_errors():
         jittok.train_unigram(some_lines(), memory_limit=1 << 20)
 
 
+def test_words_too_long_for_float32():
+    word = "".join(np.random.default_rng(5).choice(list("abcdefgh"), 400_000))
+    with pytest.raises(ArgumentError, match="has 400,001 characters, too many for sums in float32"):
+        jittok.train_unigram([word], vocab_size=300, max_sentence_length=1 << 20)
+    assert jittok.train_unigram([word], vocab_size=300, max_sentence_length=1 << 20, e_step="linear").vocab_size == 300
+
+
 def test_a_size_that_cannot_be_reached():
     lines = some_lines()
     with pytest.raises(ArgumentError, match="cannot be reached with these texts; expected at most") as error:

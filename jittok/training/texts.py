@@ -374,13 +374,10 @@ class _Reader:
         else:
             try:
                 content = line.decode("utf-8-sig")
-            except UnicodeDecodeError as error:
+            except UnicodeDecodeError:
                 reason = "not UTF-8"
                 if self._errors == "strict":
-                    raise TextError(
-                        f"{where}: invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason}); pass "
-                        "valid UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
-                    ) from None
+                    raise _invalid_text(line, where) from None
                 if self._errors == "skip":
                     self._report.texts += 1
                     self._report.skip(reason)

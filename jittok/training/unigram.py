@@ -551,6 +551,11 @@ class _Trainer:
         self.objective = -sum(float(value[0]) for value in objectives) / max(int(state.lattices.counts.sum()), 1)
         kept, new_scores = np.empty(len(expected), np.int64), np.empty(len(expected), np.float32)
         n = int(kernels.maximize(expected, kept, new_scores))
+        if not np.isfinite(new_scores[:n]).all():
+            raise ArgumentError(
+                f"texts: the longest word has {state.lattices.length.max():,} characters, too many for sums in float32; "
+                "give shorter texts, or e_step='linear'"
+            )
         _uninterrupted(self._keep, kept[:n], new_scores[:n].copy(), state.round, state.iteration + 1)
 
     def _keep(self, kept: NDArray[np.int64], scores: NDArray[np.float32], round_: int, iteration: int) -> None:

@@ -319,12 +319,16 @@ def check_words(counts: WordCounts, *, bytewise: bool) -> None:
     Raises
     ------
     ArgumentError
-        A word is not UTF-8, or all letters together are more than 64 bits hold.
+        A word is not UTF-8, or a letter occurs more often than 64 bits hold.
     """
     data, indptr = counts.data, counts.indptr
-    # Kernels add up how often each byte, letter and pair occurs: none more often than there are bytes.
-    if float(np.diff(indptr).astype(np.float64) @ counts.counts.astype(np.float64)) >= float(1 << 62):
-        raise ArgumentError("counts: the words have 2**62 bytes or more in all; divide all counts by the same number")
+    # Kernels add up how often each letter and pair occurs: no pair more often than its letters, no letter than its bytes.
+    most, lengths = float(1 << 63), np.diff(indptr)
+    if float(lengths.astype(np.float64) @ counts.counts.astype(np.float64)) >= most / 2:
+        used = data[: int(indptr[-1])]
+        totals = np.bincount(used, np.repeat(counts.counts.astype(np.float64), lengths))
+        if totals.max() >= most * (1 - 1e-9):
+            raise ArgumentError("counts: a letter occurs 2**63 times or more in all; divide all counts by the same number")
     if bytewise:
         return
     number = find_invalid(Texts(data, indptr, has_slack=False, is_checked=False))
