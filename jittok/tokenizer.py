@@ -1258,9 +1258,10 @@ def load(
     ----------
     path
         tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a SentencePiece
-        model, a .tiktoken rank file, or a jittok file.
+        model, a .tiktoken rank file, a tekken.json, or a jittok file.
     format
-        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken" or "jittok".
+        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken" or
+        "jittok".
     pattern, special_tokens
         Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
         special tokens with their ids.
@@ -1296,7 +1297,7 @@ def load_bytes(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Tokenizer:
-    """Load a tokenizer from the content of a file: a tokenizer.json, a SentencePiece model or a rank file.
+    """Load a tokenizer from the content of a file: a tokenizer.json, a SentencePiece model, a rank file or a tekken.json.
 
     Parameters
     ----------

@@ -251,7 +251,7 @@ def test_directories(tmp_path):
 
 def test_content_in_memory():
     assert detect.read_spec_bytes(small_model(BASE), format="sentencepiece").model.pieces[3] == "\u2581a"
-    for data, error in ((b"", FormatError), (b"\xff\xfe", UnsupportedError), (b"[PAD]\n[UNK]\n", UnsupportedError)):
+    for data, error in ((b"", FormatError), (b"\xff\xfe", UnknownFormatError), (b"[PAD]\n[UNK]\n", UnsupportedError)):
         with pytest.raises(error):
             detect.read_spec_bytes(data)
     with pytest.raises(TypeError):
@@ -259,6 +259,13 @@ def test_content_in_memory():
 
 
 # ------------------------------------------------------------------------------------------------------------ fuzz
+
+
+@pytest.mark.parametrize("data", [b"\0", b"abc", b"\n" * 100, b"\xff\xfe"])
+def test_content_of_no_format(data):
+    with pytest.raises(UnknownFormatError, match="not the content of a tokenizer file.* sentencepiece") as found:
+        jittok.load_bytes(data)
+    assert "gguf" not in str(found.value)
 
 
 def try_to_read(data):

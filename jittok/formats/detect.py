@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: Every format by name. Those in `_LATER` are recognised, but not read yet.
 FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
 _LATER = ("gguf",)
+_READ = tuple(name for name in FORMATS if name not in _LATER)
+_FROM_MEMORY = ("tokenizer.json", "sentencepiece", "tiktoken", "tekken")
 
 _HEAD_BYTES = 1 << 16
 _MAX_HEADER_BYTES = 1 << 24
@@ -72,7 +74,7 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str
             f"the path of a tokenizer must be a str or a path object, got {type(path).__name__}"
         )
     if format is not None and format not in FORMATS:
-        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(_READ)}")
     file = Path(os.fsdecode(path))
     try:
         is_directory = file.is_dir()
@@ -165,7 +167,7 @@ def read_spec_bytes(
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ArgumentTypeError(f"data: expected bytes, got {type(data).__name__}")
     if format is not None and format not in FORMATS:
-        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(_READ)}")
     content = bytes(data)
     found = format
     if found is None:
@@ -178,10 +180,15 @@ def read_spec_bytes(
             found = "tekken" if _is_tekken(head) else "tokenizer.json"
         else:
             found = _detect_lines(head, complete=len(content) <= len(head)) or "unknown"
-    if found not in ("tokenizer.json", "sentencepiece", "tiktoken", "tekken"):
+    if found == "unknown":
+        raise UnknownFormatError(
+            f"{where}: not the content of a tokenizer file that jittok knows (starts with {content[:16]!r}); "
+            f"from memory it reads {', '.join(_FROM_MEMORY)}"
+        )
+    if found not in _FROM_MEMORY:
         raise UnsupportedError(
-            f"{where}: content of the format {found} cannot be read from memory; expected tokenizer.json, "
-            "sentencepiece, tiktoken or tekken, or write it to a file"
+            f"{where}: content of the format {found} cannot be read from memory, only {', '.join(_FROM_MEMORY)}; "
+            "write it to a file"
         )
     return _read_data(content, where, found, pattern, special_tokens)
 
@@ -365,7 +372,7 @@ def _detect_file(file: Path) -> str:
     if found is None:
         raise UnknownFormatError(
             f"{file}: not a tokenizer file that jittok knows (starts with {head[:16]!r}); "
-            f"known formats are {', '.join(FORMATS)}"
+            f"known formats are {', '.join(_READ)}"
         )
     return found
 
