@@ -551,3 +551,17 @@ def test_what_a_tokenizer_json_cannot_hold(tmp_path):
     trained = jittok.train_unigram(some_lines(300), vocab_size=80, treat_whitespace_as_suffix=True)
     with pytest.raises(UnsupportedError, match="treat_whitespace_as_suffix"):
         trained.save(tmp_path / "tokenizer.json")
+
+
+def test_command_line(tmp_path, capsys):
+    from jittok.cli import main
+
+    lines = some_lines(300)
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    out = tmp_path / "out.model"
+    arguments = ["train", "unigram", str(tmp_path / "lines.txt"), "--vocab-size", "60", "--out", str(out), "-q"]
+    assert main([*arguments, "--reference-threads", "2", "--option", "max_sentencepiece_length=5"]) == 0
+    expected = jittok.train_unigram(lines, vocab_size=60, reference_threads=2, max_sentencepiece_length=5)
+    assert content(jittok.load(out).spec) == content(expected.spec)
+    assert main([*arguments, "--resume", "no file"]) != 0
+    assert "name no files" in capsys.readouterr().err

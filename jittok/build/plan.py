@@ -455,7 +455,7 @@ def _added_stage(
 
 
 def _stages(
-    pre_tokenizers: tuple[PreTokenizer, ...], *, may_skip_blanks: bool, takes_bytes: bool
+    pre_tokenizers: tuple[PreTokenizer, ...], *, may_skip_blanks: bool, takes_bytes: bool = True
 ) -> tuple[list[SplitStage | Rewriter], SplitTables, bool]:
     """Stages of the pre-tokenizers, the last cut, and whether that leaves blanks in front of words.
 

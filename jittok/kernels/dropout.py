@@ -6,23 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jittok._jit import helper, kernel
-from jittok.kernels.merge import NO_MERGE, find_merge, load_symbols, pair_key, sift_down
+from jittok._jit import kernel
+from jittok.kernels.merge import NO_MERGE, find_merge, load_symbols, pair_key, push, sift_down
 from jittok.kernels.pieces import CHANCE_SHIFT, ONE, SEED, mix_bits, random_bits
-
-
-@helper
-def push_entry(heap: Any, size: int, value: int) -> int:
-    """Put `value` into a min-heap of `size`, which has room for it; returns the new size."""
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
-        if heap[parent] <= value:
-            break
-        heap[at] = heap[parent]
-        at = parent
-    heap[at] = value
-    return size + 1
 
 
 @kernel
@@ -95,7 +81,7 @@ def sample_merges(
             if i + 1 < n:
                 number = np.int64(find_merge(slots, pair_key(symbols[i], symbols[i + 1])))
                 if number != NO_MERGE:
-                    size = np.int64(push_entry(heap, size, number << 32 | i))
+                    size = np.int64(push(heap, size, number << 32 | i))
         waiting = np.int64(0)
         while size > 0:
             top = np.int64(heap[0])
@@ -107,7 +93,7 @@ def sample_merges(
                 waiting += 1
                 continue
             for i in range(waiting):
-                size = np.int64(push_entry(heap, size, skipped[i]))
+                size = np.int64(push(heap, size, skipped[i]))
             waiting = np.int64(0)
             at = top & 0xFFFFFFFF
             right = np.int64(following[at])
@@ -130,7 +116,7 @@ def sample_merges(
                     continue
                 number = np.int64(find_merge(slots, pair_key(symbols[place], symbols[following[place]])))
                 if number != NO_MERGE:
-                    size = np.int64(push_entry(heap, size, number << 32 | place))
+                    size = np.int64(push(heap, size, number << 32 | place))
         i = np.int64(0)
         while i < n:
             out[written] = merges.symbol_token[symbols[i]]

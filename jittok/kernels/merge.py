@@ -366,6 +366,20 @@ def merge_short(merges: Any, n: int, symbols: Any, lengths: Any, ranks: Any) -> 
     return n
 
 
+@inlined
+def push(heap: Any, size: int, value: int) -> int:
+    """Add a value to a min-heap of `size`; returns the new size."""
+    child = size
+    while child > 0:
+        parent = (child - 1) >> 1
+        if heap[parent] <= value:
+            break
+        heap[child] = heap[parent]
+        child = parent
+    heap[child] = value
+    return size + 1
+
+
 @helper
 def sift_down(heap: Any, at: int, size: int, value: int) -> int:
     """Put `value` into a min-heap of `size` at or below the free place `at`."""
@@ -447,16 +461,7 @@ def merge_long(merges: Any, n: int, scratch: Any) -> int:
             number = np.int64(find_merge(slots, pair_key(symbols[place], symbols[following[place]])))
             if number == NO_MERGE:
                 continue
-            value = number << 32 | place
-            child = size
-            size += 1
-            while child > 0:
-                parent = (child - 1) >> 1
-                if heap[parent] <= value:
-                    break
-                heap[child] = heap[parent]
-                child = parent
-            heap[child] = value
+            size = np.int64(push(heap, size, number << 32 | place))
     left = np.int64(0)
     i = np.int64(0)
     while i < n:

@@ -27,6 +27,7 @@ from jittok.kernels.merge import (
     find_merge,
     look_up_merges,
     pair_key,
+    push,
     sift_down,
     take_merge,
 )
@@ -158,20 +159,6 @@ def random_bits(state: Any) -> np.uint64:
     value ^= value >> np.uint64(27)
     state[0] = value
     return multiply(value, np.uint64(0x2545F4914F6CDD1D))
-
-
-@inlined
-def push(heap: Any, size: int, value: int) -> int:
-    """Add a value to a min-heap of `size`; returns the new size."""
-    child = size
-    while child > 0:
-        parent = (child - 1) >> 1
-        if heap[parent] <= value:
-            break
-        heap[child] = heap[parent]
-        child = parent
-    heap[child] = value
-    return size + 1
 
 
 @helper

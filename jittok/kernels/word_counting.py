@@ -317,6 +317,25 @@ def write_mark(out: Any, at: int) -> int:
     return at - 2
 
 
+@inlined
+def note_word(
+    n: int, at: int, length: int, marked: bool, blanks: int, start: Any, size: Any, prefix: Any, out: Any
+) -> bool:
+    """Note where word `n` of a list is, whose `length` bytes are in `out` from `at` on; False for blanks alone."""
+    first = at
+    end = at + length
+    if marked:
+        first = write_mark(out, at)
+    if blanks == SKIPPED:
+        first = blank_end(out, first, end)
+        if first == end:
+            return False
+    start[n] = first
+    size[n] = end - first
+    prefix[n] = prefix_of(out, first, end - first)
+    return True
+
+
 @kernel
 def list_words(table: Any, blanks: int, out: Any, start: Any, size: Any, counts: Any, prefix: Any) -> int:
     """List the words of a table in no order.
@@ -355,20 +374,10 @@ def list_words(table: Any, blanks: int, out: Any, start: Any, size: Any, counts:
         for i in range(8):
             out[np.uint64(used + i)] = np.uint8(low >> np.uint64(8 * i) & np.uint64(255))
             out[np.uint64(used + 8 + i)] = np.uint8(high >> np.uint64(8 * i) & np.uint64(255))
-        first = used
-        end = used + length
-        if marked:
-            first = write_mark(out, used)
-        if blanks == SKIPPED:
-            first = blank_end(out, first, end)
-            if first == end:
-                continue
-        start[n] = first
-        size[n] = end - first
         counts[n] = np.int64(table.slots[row + 2])
-        prefix[n] = prefix_of(out, first, end - first)
-        n += 1
-        used = end
+        if note_word(n, used, length, marked, blanks, start, size, prefix, out):
+            n += 1
+            used += length
     for row in range(0, table.long_slots.size, SLOT_WORDS):
         if table.long_slots[row] == 0:
             continue
@@ -379,20 +388,10 @@ def list_words(table: Any, blanks: int, out: Any, start: Any, size: Any, counts:
             used += 2
         for i in range(length):
             out[np.uint64(used + i)] = table.kept[np.uint64(offset + i)]
-        first = used
-        end = used + length
-        if marked:
-            first = write_mark(out, used)
-        if blanks == SKIPPED:
-            first = blank_end(out, first, end)
-            if first == end:
-                continue
-        start[n] = first
-        size[n] = end - first
         counts[n] = np.int64(table.long_slots[row + 3])
-        prefix[n] = prefix_of(out, first, end - first)
-        n += 1
-        used = end
+        if note_word(n, used, length, marked, blanks, start, size, prefix, out):
+            n += 1
+            used += length
     return n
 
 
