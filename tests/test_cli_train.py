@@ -77,6 +77,7 @@ def test_sentencepiece_rules(tmp_path, capsys):
         (["--min-frequency", "2"], "--min-frequency is for tokenizers' rules"),
         (["--memory-limit", "1G"], "--memory-limit is for tokenizers' rules"),
         (["--resume", "nothing"], "name no files"),
+        (["--out", str(tmp_path / "x.json")], "cannot be written as tokenizer.json"),
         (["--counts"], "no file of jittok word counts"),
         (["--vocab-size", "100000", "--unreachable", "error"], "cannot be reached"),
     ):

@@ -160,7 +160,7 @@ def run_bpe(options: argparse.Namespace) -> int:
     import jittok
 
     if options.rules == "sentencepiece":
-        _check_output(options, "sentencepiece", "tokenizer.json", "jittok")
+        _check_output(options, "sentencepiece", "jittok")
         return _write(options, _trained(jittok.train_bpe, **_sentencepiece_arguments(options)))
     _check_output(options, "tokenizer.json", "tiktoken", "jittok")
     arguments = _merge_arguments(options)

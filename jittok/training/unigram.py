@@ -791,6 +791,8 @@ def train_unigram(
     -------
     Tokenizer
         ``save("x.model")`` writes a file for sentencepiece, ``save("tokenizer.json")`` one for tokenizers.
+        The same for every number of threads; as in the reference, the order of texts matters, because what follows a
+        word decides about seed pieces.
 
     Raises
     ------
