@@ -284,6 +284,8 @@ class TestEngine:
         # What no tokenizer uses to encode: slower forms to compare with, and sampling.
         for_comparison = {"max_match", "lin_max_match", "wordpiece_end_to_end", "encode_unigram_nested"}
         for_comparison |= {"encode_unigram_segments", "sample_pieces"}
+        # What only much text, or going on from a checkpoint, needs.
+        for_comparison |= {"move_words", "refill_unigram_cache", "check_edges", "symbols_of_cells"}
         for module in pkgutil.iter_modules(jittok.kernels.__path__, "jittok.kernels."):
             for name, value in vars(importlib.import_module(module.name)).items():
                 if not is_kernel(value) or value.py_func.__module__ != module.name or ".user" in module.name:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from jittok.cli import arguments
+from jittok.errors import UnsupportedError
 
 #: Families of models, each with kernels of its own.
 FAMILIES = ("bpe", "wordpiece", "sentencepiece", "training")
@@ -177,7 +179,10 @@ def trained_tokenizers() -> Iterator[Any]:
     base = jittok.train_bpe(counts=counts, vocab_size=60)
     jittok.train_bpe(counts=counts, base=base, vocab_size=70)
     jittok.train_wordpiece(lines[:99], pre_tokenizer="Whitespace", vocab_size=70, score="likelihood")
-    yield from ()
+    words = [f"{line} \u00e9t\u00e9 " * 3 for line in lines[:500]]
+    yield jittok.train_bpe(words, rules="sentencepiece", vocab_size=60)
+    yield jittok.train_unigram(words, vocab_size=60)
+    jittok.train_unigram(words, vocab_size=60, e_step="linear")
 
 
 def exercise(tokenizer: Any) -> None:
@@ -220,3 +225,10 @@ def exercise(tokenizer: Any) -> None:
         tokenizer.count_batch((data, indptr), special="parse")
         tokenizer.decode_batch(batch)
     Tokenizer(tokenizer.spec)  # what builds tables
+    for call in (
+        lambda: tokenizer.sample_encode(other_text, seed=1, special="parse"),
+        lambda: tokenizer.nbest_encode("the text", 3),
+        lambda: tokenizer.entropy("the text", alpha=1.0),
+    ):
+        with contextlib.suppress(UnsupportedError):  # models with one segmentation
+            call()
