@@ -598,32 +598,23 @@ class Engine:
         ends: NDArray[np.int64],
     ) -> None:
         """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
-        from jittok.kernels.word_cache import EXTRA_ROOM
-
         spans, words = output.spans is not None, output.words is not None
         if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
-            n_bytes = int(indptr[-1] - indptr[0])
-            output.reserve(n_bytes + EXTRA_ROOM)
             first = output.used
-            word = _NOTHING if output.words is None else output.words
-            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, first, ends, word)
+            self._append_ids(data, start, end, output, ends)
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
         if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
-            data, start, end = self._with_blanks(data, indptr)
-            n_bytes = int(end[-1] - start[0]) if len(end) else 0
-            output.reserve(n_bytes + EXTRA_ROOM)
-            output.used = self._run_kernel(data, start, end, n_bytes, output.ids, output.used, ends)
+            self._append_ids(*self._with_blanks(data, indptr), output, ends)
             return
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
             if cleaned is not None:
-                text, start, end = _frozen(cleaned.data), _frozen(cleaned.starts), _frozen(cleaned.ends)
-                n_bytes = int((end - start).sum())
-                output.reserve(n_bytes + EXTRA_ROOM)
-                output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends)
+                self._append_ids(
+                    _frozen(cleaned.data), _frozen(cleaned.starts), _frozen(cleaned.ends), output, ends
+                )
                 return
         if spans and self._encode_located(data, indptr, enabled, output, ends):
             return
@@ -634,6 +625,22 @@ class Engine:
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+    def _append_ids(
+        self,
+        text: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        output: Output,
+        ends: NDArray[np.int64],
+    ) -> None:
+        """Append the ids of texts that are ready for the last cut, and the numbers of their words if these are kept."""
+        from jittok.kernels.word_cache import EXTRA_ROOM
+
+        n_bytes = int((end - start).sum())
+        output.reserve(n_bytes + EXTRA_ROOM)
+        word = _NOTHING if output.words is None else output.words
+        output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends, word)
 
     def _parts(
         self,
@@ -1096,9 +1103,8 @@ class Engine:
             head = (data[at].astype(np.uint16) << 8) | second
             # What stands for a blank, U+0020 or U+2581, ends with one of two bytes, and begins with one of two.
             may_differ |= ((at == begin) | (before == ord(" ")) | (before == mark[-1])) & np.isin(head, heads)
-            n_blanks = np.zeros(len(data) + 1, np.int64)
-            np.cumsum((data == ord(" ")) | (data == mark[0]), out=n_blanks[1:])
-            may_differ |= n_blanks[stop] > n_blanks[at]
+            blanks = np.flatnonzero((data == ord(" ")) | (data == mark[0]))
+            may_differ |= np.searchsorted(blanks, stop) > np.searchsorted(blanks, at)
         if "\ufffd".encode() in data.tobytes():
             may_differ[:] = True
         return may_differ

@@ -689,7 +689,7 @@ def main() -> int:
     parser.add_argument("--corpora", type=Path, required=True, help="folder with english.txt, code.txt, multi.txt")
     parser.add_argument("--corpus", action="append", help="only these corpora; repeatable")
     parser.add_argument("--family", action="append", help="only these families; repeatable")
-    parser.add_argument("--library", action="append", help="only these libraries; repeatable")
+    parser.add_argument("--library", dest="libraries", action="append", help="only these libraries; repeatable")
     parser.add_argument("--part", action="append", choices=PARTS, help="only these measurements; repeatable")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
@@ -712,7 +712,7 @@ def main() -> int:
     families = {name: files for name, files in families.items() if files and name in (options.family or families)}
     corpora = {name: str(options.corpora / f"{name}.txt") for name in options.corpus or CORPORA}
     corpora = {name: path for name, path in corpora.items() if os.path.exists(path) or name == "japanese"}
-    libraries = [name for name in options.library or LIBRARIES if importlib.util.find_spec(name)]
+    libraries = [name for name in options.libraries or LIBRARIES if importlib.util.find_spec(name)]
     if not (families and corpora and libraries):
         parser.error(f"nothing to do: families {list(families)}, corpora {list(corpora)}, libraries {libraries}")
     plan = Plan(libraries, families, corpora, options.rounds, int(options.megabytes * 1e6))

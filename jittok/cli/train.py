@@ -209,15 +209,7 @@ def _sentencepiece_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "rules": "sentencepiece",
         "vocab_size": options.vocab_size,
         "vocab_sizes": options.vocab_sizes,
-        "threads": options.threads,
-        "progress": _shows_progress(options),
-        "checkpoint": options.checkpoint,
-        "resume": options.resume,
-        "unreachable": options.unreachable,
-        "field": options.field,
-        "column": options.column,
-        "errors": options.errors,
-        **_sources(options),
+        **_running(options),
     }
     return {**{name: value for name, value in arguments.items() if value is not None}, **other_options(options)}
 
@@ -230,17 +222,9 @@ def run_unigram(options: argparse.Namespace) -> int:
     arguments = {
         "vocab_size": options.vocab_size,
         "memory_limit": _size(options.memory_limit),
-        "threads": options.threads,
-        "checkpoint": options.checkpoint,
-        "resume": options.resume,
         "reference_threads": options.reference_threads,
         "e_step": options.e_step,
-        "unreachable": options.unreachable,
-        "progress": _shows_progress(options),
-        "field": options.field,
-        "column": options.column,
-        "errors": options.errors,
-        **_sources(options),
+        **_running(options),
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
     return _write(options, _trained(jittok.train_unigram, **{**arguments, **other_options(options)}))
@@ -326,8 +310,16 @@ def _merge_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "limit_alphabet": options.limit_alphabet,
         "max_token_length": options.max_token_length,
         "end_of_word_suffix": options.suffix,
-        "threads": options.threads,
         "memory_limit": _size(options.memory_limit),
+        **_running(options),
+    }
+    return {**arguments, **other_options(options)}
+
+
+def _running(options: argparse.Namespace) -> dict[str, Any]:
+    """What to learn from, and how to go about it: the arguments that all functions have."""
+    return {
+        "threads": options.threads,
         "progress": _shows_progress(options),
         "checkpoint": options.checkpoint,
         "resume": options.resume,
@@ -337,7 +329,6 @@ def _merge_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "errors": options.errors,
         **_sources(options),
     }
-    return {**arguments, **other_options(options)}
 
 
 def _sources(options: argparse.Namespace) -> dict[str, Any]:

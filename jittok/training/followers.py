@@ -9,17 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.engine import thread_count
 from jittok.errors import ArgumentTypeError
 from jittok.tables import read_only
-from jittok.training import sentencepiece_corpus as reading_rules
 from jittok.training.progress import Progress
 from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
     SentencePieceCorpus,
+    TextCounter,
     WordCounter,
     alphabet_of,
     decoded_words,
+    reads_paths,
+    some_texts,
+    whole_texts,
     words_of_counts,
 )
 from jittok.training.sentencepiece_options import BLANK, SentencePieceOptions
@@ -78,7 +82,7 @@ def load_followed(
 # ----------------------------------------------------------------------------------------- words that begin with blanks
 
 
-class _EndCounter(reading_rules._TextCounter):
+class _EndCounter(TextCounter):
     """Counts the last words of sentences too, and knows the last word of all.
 
     Sentences that are nothing but blanks vanish, and each is replaced with the last one that is left. So of `n` sentences
@@ -144,10 +148,10 @@ def _counted(
 ) -> tuple[SentencePieceCorpus, Followers]:
     """Words, which all begin with blanks; so of what follows only the ends of sentences must be counted."""
     report = TextReport()
-    counter = _EndCounter(options, report, not reading_rules._reads_paths(texts))
+    counter = _EndCounter(options, report, not reads_paths(texts))
     with Progress(None, "B", "counting words", progress) as bar:
-        batches = reading_rules._some_texts(texts, options, report, reading)
-        counter.run(batches, reading_rules._threads(threads), bar)
+        batches = some_texts(texts, options, report, reading)
+        counter.run(batches, thread_count(threads), bar)
     words = counter.words()
     ends, last = counter.ends()
     alphabet = alphabet_of(words, options)
@@ -267,7 +271,7 @@ def _looked_at(
     texts: object, options: SentencePieceOptions, reading: dict[str, Any]
 ) -> tuple[SentencePieceCorpus, Followers]:
     """Words that end with blanks, or begin sentences without one, or are whole sentences: all must be looked at."""
-    sentences = reading_rules._whole_texts(texts, options, reading)
+    sentences = whole_texts(texts, options, reading)
     alphabet = alphabet_of(sentences, options)
     codepoints, indptr = decoded_words(sentences, alphabet)
     text, bounds = codepoints.tobytes().decode("utf-32-le"), indptr.tolist()

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from jittok.errors import ArgumentTypeError, OutputError
+from jittok.errors import ArgumentError, ArgumentTypeError, OutputError
 from jittok.training.array_file import read_arrays, write_arrays
 
 #: Seconds that a call of a kernel should take: Ctrl-C acts between calls.
@@ -106,6 +106,12 @@ class Slices:
             self._size = max(int(self._size * min(max(factor, 0.5), 2.0)), 1)
         self._began = now
         return self._size
+
+
+def check_no_words(texts: object, counts: object) -> None:
+    """Raise if texts or counts come with a checkpoint to go on from, which has words of its own."""
+    if texts is not None or counts is not None:
+        raise ArgumentError("resume= goes on with the words of the checkpoint; leave texts and counts out")
 
 
 def check_checkpoint(path: str | os.PathLike[str] | None) -> None:

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWar
 from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.character_coverage import balanced_pieces
-from jittok.training.progress import Checkpoint, Progress, check_checkpoint
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words
 from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
@@ -26,7 +26,14 @@ from jittok.training.sentencepiece_corpus import (
     count_texts,
     words_of_counts,
 )
-from jittok.training.sentencepiece_options import BLANK, SentencePieceOptions, model_spec, sentencepiece_options
+from jittok.training.sentencepiece_options import (
+    BLANK,
+    SentencePieceOptions,
+    check_unreachable,
+    checkpoint_settings,
+    model_spec,
+    sentencepiece_options,
+)
 
 if TYPE_CHECKING:
     from jittok.kernels.train_sentencepiece_bpe import Trainer
@@ -457,8 +464,7 @@ def train_sentencepiece_bpe(
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if vocab_sizes is not None and vocab_size is not None:
         raise ArgumentError("vocab_size and vocab_sizes exclude each other; give one")
-    if unreachable not in (None, "error", "warn", "stop"):
-        raise ArgumentError(f"unreachable={unreachable!r}: expected 'error', 'warn' or 'stop'")
+    check_unreachable(unreachable)
     if vocab_sizes is None:
         sizes = [8000 if vocab_size is None else vocab_size]
     elif isinstance(vocab_sizes, str) or not isinstance(vocab_sizes, Iterable):
@@ -468,11 +474,9 @@ def train_sentencepiece_bpe(
     if not sizes:
         raise ArgumentError("vocab_sizes: expected at least one size")
     each = {size: sentencepiece_options("bpe", **{**options, "vocab_size": size}) for size in sizes}
-    settings = {name: value for name, value in asdict(each[sizes[-1]]).items() if name != "given"}
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    settings = checkpoint_settings(each[sizes[-1]])
     if resume is not None:
-        if texts is not None or counts is not None:
-            raise ArgumentError("resume= goes on with the words of the checkpoint; leave texts and counts out")
+        check_no_words(texts, counts)
         learner, alphabet = _resumed(resume, settings)
     else:
         words = _words(texts, counts, each[sizes[-1]], {"threads": threads, "progress": progress, **reading})

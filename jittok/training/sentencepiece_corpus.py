@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.tables import read_only
@@ -231,15 +232,7 @@ def _no_more_than(batch: TextBatch, n_bytes: int) -> Iterator[TextBatch]:
         first = last
 
 
-def _threads(threads: int | None) -> int:
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
-    return int(threads)
-
-
-class _TextCounter:
+class TextCounter:
     """Counts the words of batches, on several threads."""
 
     def __init__(self, options: SentencePieceOptions, report: TextReport, strips: bool):
@@ -303,14 +296,14 @@ class _TextCounter:
         return CountedWords(words.data, words.indptr, words.counts, self.report)
 
 
-def _reads_paths(texts: object) -> bool:
+def reads_paths(texts: object) -> bool:
     """Whether texts are lines of files, from which the reference takes nothing away but the newline."""
     if isinstance(texts, list | tuple):
         return all(isinstance(text, os.PathLike) for text in texts)
     return isinstance(texts, str | os.PathLike)
 
 
-def _some_texts(texts: object, options: SentencePieceOptions, report: TextReport, reading: Any) -> Iterator[TextBatch]:
+def some_texts(texts: object, options: SentencePieceOptions, report: TextReport, reading: Any) -> Iterator[TextBatch]:
     """Batches of texts, as many as are wanted."""
     left = options.input_sentence_size or -1
     for batch in read_texts(texts, report, **{"keep_line_ends": False, **reading}):
@@ -322,7 +315,7 @@ def _some_texts(texts: object, options: SentencePieceOptions, report: TextReport
             for number in range(len(part.indptr) - 1):
                 one = TextBatch(part.data, part.indptr[number : number + 2])
                 left_out = np.zeros(3, np.int64)
-                _select(one, not _reads_paths(texts), options.max_sentence_length, left_out)
+                _select(one, not reads_paths(texts), options.max_sentence_length, left_out)
                 yield one
                 left -= not left_out.any()
                 if left == 0:
@@ -359,9 +352,9 @@ def count_texts(
         Memory goes with the words that differ, not with the texts.
     """
     report = TextReport()
-    counter = _TextCounter(options, report, not _reads_paths(texts))
+    counter = TextCounter(options, report, not reads_paths(texts))
     with Progress(None, "B", "counting words", progress) as bar:
-        counter.run(_some_texts(texts, options, report, reading), _threads(threads), bar)
+        counter.run(some_texts(texts, options, report, reading), thread_count(threads), bar)
     return counter.words()
 
 
@@ -546,7 +539,7 @@ def load_corpus(
     elif options.split_by_whitespace:
         words = count_texts(texts, options, threads=threads, progress=progress, **reading)
     else:
-        words = _whole_texts(texts, options, reading)
+        words = whole_texts(texts, options, reading)
     alphabet = alphabet_of(words, options)
     codepoints, indptr = decoded_words(words, alphabet)
     if options.split_by_whitespace or counts is not None:
@@ -556,14 +549,14 @@ def load_corpus(
     return SentencePieceCorpus(alphabet.letters, alphabet.counts, codepoints, indptr, n_times, words.report)
 
 
-def _whole_texts(texts: object, options: SentencePieceOptions, reading: Any) -> CountedWords:
+def whole_texts(texts: object, options: SentencePieceOptions, reading: Any) -> CountedWords:
     """Whole texts, each counted once, in the order in which the reference has them."""
     report = TextReport()
-    counter = _TextCounter(options, report, not _reads_paths(texts))
+    counter = TextCounter(options, report, not reads_paths(texts))
     kept: list[bytes] = []
-    for batch in _some_texts(texts, options, report, reading):
+    for batch in some_texts(texts, options, report, reading):
         left_out = np.zeros(3, np.int64)
-        data, starts, ends = counter.reader.read(batch, not _reads_paths(texts), left_out)
+        data, starts, ends = counter.reader.read(batch, not reads_paths(texts), left_out)
         content = data.tobytes()
         kept += [content[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
         counter.take((left_out, 0, 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_type_hints
 
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError
@@ -198,6 +198,18 @@ class SentencePieceOptions:
         from jittok.build.charsmap import named_charsmap
 
         return b"" if self.normalization_rule_name == "identity" else named_charsmap(self.normalization_rule_name)
+
+
+def check_unreachable(value: str | None) -> None:
+    """Raise unless `value` says what to do about a size that cannot be reached."""
+    if value not in (None, "error", "warn", "stop"):
+        raise ArgumentError(f"unreachable={value!r}: expected 'error', 'warn' or 'stop'")
+
+
+def checkpoint_settings(options: SentencePieceOptions) -> dict[str, Any]:
+    """Options as a checkpoint keeps them, to compare with those that training goes on with."""
+    values = {name: value for name, value in asdict(options).items() if name != "given"}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def _check_names(given: Iterable[str]) -> None:

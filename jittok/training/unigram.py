@@ -15,22 +15,25 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, FormatError, TrainingWarning, UnsupportedError
 from jittok.tables import read_only
 from jittok.training.followers import NEXT_SENTENCE, NO_SENTENCE, Followers, load_followed
-from jittok.training.progress import Checkpoint, Progress, check_checkpoint
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words
 from jittok.training.sentencepiece_corpus import SentencePieceCorpus
 from jittok.training.sentencepiece_options import (
     BLANK,
     BOUNDARY,
     OUTSIDE,
     SentencePieceOptions,
+    check_unreachable,
+    checkpoint_settings,
     model_spec,
     sentencepiece_options,
 )
@@ -812,8 +815,7 @@ def train_unigram(
 
     if e_step not in ("exact", "linear"):
         raise ArgumentError(f"e_step={e_step!r}: expected 'exact' or 'linear'")
-    if unreachable not in (None, "error", "warn", "stop"):
-        raise ArgumentError(f"unreachable={unreachable!r}: expected 'error', 'warn' or 'stop'")
+    check_unreachable(unreachable)
     if "num_threads" in options:
         raise ArgumentError("num_threads: the reference's is reference_threads here, and jittok's own is threads")
     if options.get("seed_sentencepieces_file"):
@@ -826,14 +828,11 @@ def train_unigram(
         options["num_threads"] = reference_threads
     checked = sentencepiece_options("unigram", vocab_size=vocab_size, **options)
     groups = checked.num_threads if e_step == "exact" else LINEAR_GROUPS
-    n_threads = _n_threads(threads)
-    settings = {name: value for name, value in asdict(checked).items() if name != "given"}
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
-    settings["e_step"] = e_step
+    n_threads = thread_count(threads)
+    settings = {**checkpoint_settings(checked), "e_step": e_step}
     parts: Parts | None = None
     if resume is not None:
-        if texts is not None or counts is not None:
-            raise ArgumentError("resume= goes on with the words of the checkpoint; leave texts and counts out")
+        check_no_words(texts, counts)
         state = _resumed(resume, settings, groups)
     else:
         reading = {**reading, "counts": counts, "threads": n_threads, "progress": progress}
@@ -852,14 +851,6 @@ def train_unigram(
                 stacklevel=2,
             )
     return Tokenizer.deferred(model_spec(checked, pieces, stop=stops))
-
-
-def _n_threads(threads: int | None) -> int:
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
-    return int(threads)
 
 
 def _read_parts(texts: object, options: SentencePieceOptions, groups: int, reading: dict[str, Any]) -> Parts:

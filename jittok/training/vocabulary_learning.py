@@ -27,7 +27,7 @@ from jittok.spec import (
     Metaspace,
     PostProcessor,
 )
-from jittok.training.progress import Checkpoint, Progress
+from jittok.training.progress import Checkpoint, Progress, check_no_words
 from jittok.training.steps import Steps, read_steps, steps_from_settings
 from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
 
@@ -479,8 +479,7 @@ def report_size(asked: int, reached: int, n_first: int, unreachable: Unreachable
 
 def resumed(resume: str | os.PathLike[str], settings: Mapping[str, Any], texts: object, counts: object) -> Start:
     """Where a checkpoint goes on, if its settings are these."""
-    if texts is not None or counts is not None:
-        raise ArgumentError("resume= goes on with the words of the checkpoint; leave texts and counts out")
+    check_no_words(texts, counts)
     stored, start = read_checkpoint(resume)
     for name, value in settings.items():
         if stored.get(name) != value:
