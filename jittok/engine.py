@@ -1473,6 +1473,8 @@ def _chunks(positions: NDArray[np.int64], n_threads: int) -> list[tuple[int, int
     while n_threads > 1 and end - at > least + least // 2:
         at += min(max((end - at) // (2 * n_threads), least), CHUNK_BYTES)
         targets.append(at)
+    if not targets:
+        return [(0, n)]  # without np.unique, whose first call takes some ten milliseconds
     cuts = np.searchsorted(positions, targets, side="left")
     bounds = np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).tolist()
     return list(zip(bounds, bounds[1:], strict=False)) or [(0, n)]
