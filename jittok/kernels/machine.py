@@ -163,6 +163,12 @@ def clean_block(result: Any, at: int, data: Any, index: int, lowers: int, cleans
 
 
 @machine_operation
+def choose(condition: Any, one: int, other: int) -> int:
+    """`one` if the condition holds, else `other` (int64): never by a branch, so for what nobody could foretell."""
+    return int(one) if condition else int(other)
+
+
+@machine_operation
 def trailing_zeros(value: np.uint64) -> int:
     """Number of zero bits below the lowest set bit; 64 for 0."""
     number = int(value)

@@ -413,6 +413,18 @@ def clean_block(
 
 
 @intrinsic
+def choose(typing_context: Any, condition: Any, one: Any, other: Any) -> Any:
+    """`one` if the condition holds, else `other`: a selection that LLVM is told not to make a branch of."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        chosen = builder.select(*arguments)
+        chosen.set_metadata("unpredictable", builder.module.add_metadata([]))
+        return chosen
+
+    return types.int64(types.boolean, types.int64, types.int64), code
+
+
+@intrinsic
 def trailing_zeros(typing_context: Any, value: Any) -> Any:
     """Number of zero bits below the lowest set bit; 64 for 0."""
 
