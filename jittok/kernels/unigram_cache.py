@@ -50,6 +50,8 @@ from jittok.tables import (
 
 #: Bytes of text that are looked at together.
 BATCH = 1024
+#: The same of a word that is running text, of which nothing is kept.
+LONG_BATCH = 4 * BATCH
 LEAST_BITS = (2 * BATCH).bit_length()
 #: Longest word that is kept, in bytes. Longer ones are cut where no piece reaches over.
 WORD_BYTES = 31
@@ -163,9 +165,9 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool
 
 
 def root_units(tables: UnigramTables) -> NDArray[np.int32]:
-    """Four numbers for each code: base, unit | 1, score (float32 bits) of the piece that is this character, and 0.
+    """Four numbers for each code: base, score (float32 bits), 0 and unit of the piece that is this character.
 
-    That of an unknown character is the unit at the end, which is free, and its score that of unknown ones.
+    The unit of an unknown one is that at the end, which is free.
     """
     units = tables.units.reshape(-1, 4)
     root = int(tables.numbers[UNIGRAM_ROOT_BASE]) // 4
@@ -176,9 +178,9 @@ def root_units(tables: UnigramTables) -> NDArray[np.int32]:
     unknown = np.float32(tables.unknown_score[0]).view(np.int32)
     columns = (
         np.where(is_node, own[:, 1], 0),
-        np.where(is_piece, 4 * places, 4 * len(units) - 4) | 1,
         np.where(is_piece, own[:, 3], unknown),
         np.zeros(len(own)),
+        np.where(is_piece, 4 * places, 4 * len(units) - 4),
     )
     return read_only(np.stack(columns, axis=1).astype(np.int32).ravel())
 
@@ -444,9 +446,9 @@ def name_unknown(ids: Any, first: int, end: int, unknown: int) -> int:
 
 
 @helper
-def exponent_of(total: float, cache: Any) -> int:
+def exponent_of(total: float, bounds: Any) -> int:
     """The exponent that sums have at most in a word that comes after `total`; BEYOND if they may be reset."""
-    size = abs(total) + cache.bounds[BOUND_WORD]
+    size = abs(total) + bounds[BOUND_WORD]
     if size >= 99999.0:
         return BEYOND
     exponent = np.int64(0)
@@ -458,14 +460,14 @@ def exponent_of(total: float, cache: Any) -> int:
 
 
 @helper
-def ids_until(total: float, exponent: int, cache: Any) -> int:
+def ids_until(total: float, exponent: int, bounds: Any) -> int:
     """How many ids can follow before sums may outgrow the exponent."""
     power = 99999.0
     if exponent < MOST_EXPONENT:
         power = 2.0
         for _ in range(exponent):
             power *= 2.0
-    return np.int64((power - abs(total) - cache.bounds[BOUND_WORD]) / cache.bounds[BOUND_PIECE]) - WORD_BYTES - 1
+    return np.int64((power - abs(total) - bounds[BOUND_WORD]) / bounds[BOUND_PIECE]) - WORD_BYTES - 1
 
 
 @inlined
@@ -622,15 +624,13 @@ def put_lengths(
 
 
 @helper
-def walk_text(tables: Any, n: int, codes: Any, best: Any, back: Any, cache: Any) -> int:
+def walk_text(tables: Any, roots: Any, bounds: Any, n: int, codes: Any, best: Any, back: Any) -> int:
     """Forward pass over `n` characters, as ``unigram.walk_trie_32``, where most pieces have one or two characters.
 
     Sums at the two places to come are not in memory, and pieces of two characters are offered without a branch. In `back`
-    then: at each place the unit of the last piece on the best path, plus the number of its characters up to 2; or 3, and
-    above 32 bits the place where it begins.
+    then: at each place the last piece on the best path, its unit << 32 | the place where it begins.
     """
     units = tables.units
-    roots = cache.roots
     longest = np.int64(tables.numbers[UNIGRAM_LONGEST])
     nothing = np.int64(units.size) - 4  # a free unit
     here = best[0]
@@ -647,14 +647,14 @@ def walk_text(tables: Any, n: int, codes: Any, best: Any, back: Any, cache: Any)
                 best[np.uint64(k)] = np.float32(best[np.uint64(k)] - here)
             here = np.float32(0.0)
         # No sum is beyond the threshold for so many characters.
-        left = np.int64((99999.0 - abs(np.float64(here))) / cache.bounds[BOUND_PIECE]) - 2 * longest - 2
+        left = np.int64((99999.0 - abs(np.float64(here))) / bounds[BOUND_PIECE]) - 2 * longest - 2
         stop = min(n, i + max(left, np.int64(1)))
         while i < stop:
             base = np.int64(roots[np.uint64(code)])
-            candidate = np.float32(load_float(roots, code + 2) + here)
+            candidate = np.float32(load_float(roots, code + 1) + here)
             is_better = candidate > reach
             total = candidate if is_better else reach
-            back[np.uint64(i + 1)] = choose(is_better, np.int64(roots[np.uint64(code + 1)]), step)
+            back[np.uint64(i + 1)] = choose(is_better, np.int64(load_pair(roots, code + 2)) | i, step)
             unit = base + following
             code = following
             following = np.int64(codes[np.uint64(i + 2)])
@@ -664,7 +664,7 @@ def walk_text(tables: Any, n: int, codes: Any, best: Any, back: Any, cache: Any)
             far = best[np.uint64(i + 2)]  # from longer pieces
             is_better = candidate > far
             reach = candidate if is_better else far
-            step = choose(is_better, unit + 2, np.int64(back[np.uint64(i + 2)]))
+            step = choose(is_better, unit << 32 | i, np.int64(back[np.uint64(i + 2)]))
             unit = base + following
             k = np.int64(i) + 2
             while np.int64(units[np.uint64(unit)]) == base:
@@ -672,7 +672,7 @@ def walk_text(tables: Any, n: int, codes: Any, best: Any, back: Any, cache: Any)
                 candidate = np.float32(load_float(units, unit + 3) + here)
                 if candidate > best[np.uint64(k)]:
                     best[np.uint64(k)] = candidate
-                    back[np.uint64(k)] = i << 32 | (unit + 3)
+                    back[np.uint64(k)] = unit << 32 | i
                 base = np.int64(units[np.uint64(unit + 1)])
                 unit = base + np.int64(codes[np.uint64(k)])
             here = total
@@ -681,16 +681,9 @@ def walk_text(tables: Any, n: int, codes: Any, best: Any, back: Any, cache: Any)
     return 0
 
 
-@inlined
-def begin_of(k: int, step: int) -> int:
-    """Where the piece begins of which ``walk_text`` left `step` at place `k`."""
-    count = step & 3
-    return k - count if count < 3 else step >> 32
-
-
 @helper
 def write_text(
-    tables: Any, data: Any, first: int, end: int, n: int, back: Any, cache: Any, ids: Any, lengths: Any, to: int
+    tables: Any, data: Any, first: int, end: int, n: int, back: Any, piece_lengths: Any, ids: Any, lengths: Any, to: int
 ) -> int:
     """Ids of the best path after ``walk_text``, and their lengths if wanted, from `to` on.
 
@@ -703,23 +696,22 @@ def write_text(
     signs = np.int64(0)
     while k > 0:
         step = np.int64(back[np.uint64(k)])
-        token = np.int64(units[np.uint64((step & 0xFFFFFFFC) + 2)])
+        token = np.int64(units[np.uint64((step >> 32) + 2)])
         signs |= token
         at -= 1
         ids[np.uint64(at)] = token
-        k = np.int64(begin_of(k, step))
+        k = step & 0xFFFFFFFF
     count = to + n - at
-    if (signs < 0 and fallback) or (lengths.size > 0 and cache.lengths.size == 0):
+    if (signs < 0 and fallback) or (lengths.size > 0 and piece_lengths.size == 0):
         # Another time, with places in the text.
         at = to + end - first
         k = np.int64(n)
         last = np.int64(end)
         while k > 0:
             step = np.int64(back[np.uint64(k)])
-            token = np.int64(units[np.uint64((step & 0xFFFFFFFC) + 2)])
+            token = np.int64(units[np.uint64((step >> 32) + 2)])
             before = last
-            begin = np.int64(begin_of(k, step))
-            while k > begin:
+            while k > step & 0xFFFFFFFF:
                 before -= 1
                 while np.int64(data[np.uint64(before)]) & 0xC0 == 0x80:
                     before -= 1
@@ -739,12 +731,12 @@ def write_text(
         count = to + end - first - at
         for i in range(count if lengths.size > 0 else 0):
             lengths[np.uint64(to + i)] = lengths[np.uint64(at + i)]
-    for i in range(count):
-        ids[np.uint64(to + i)] = ids[np.uint64(at + i)]
+    for i in range(0, count, 8):
+        copy_8(ids, to + i, ids, at + i)
     if signs < 0 and not fallback:
         name_unknown(ids, to, to + count, tables.numbers[UNIGRAM_UNKNOWN])
-    if lengths.size > 0 and cache.lengths.size > 0 and not (signs < 0 and fallback):
-        put_lengths(cache.lengths, data, first, tables.numbers[UNIGRAM_UNKNOWN], ids, lengths, to, to + count)
+    if lengths.size > 0 and piece_lengths.size > 0 and not (signs < 0 and fallback):
+        put_lengths(piece_lengths, data, first, tables.numbers[UNIGRAM_UNKNOWN], ids, lengths, to, to + count)
     return (to + count) << 1 | np.int64(signs < 0 and not fallback)
 
 
@@ -760,17 +752,23 @@ def encode_words(
     places = cache.places
     unknown = np.int64(tables.numbers[UNIGRAM_UNKNOWN])
     joins = tables.numbers[UNIGRAM_BYTE_FALLBACK] != 1
+    bounds = cache.bounds
     before = np.int64(UNKNOWN)  # the last id of the batches before
     total = np.float32(0.0)  # the sum after out[:summed]
     summed = written
-    exponent = np.int64(exponent_of(0.0, cache))
-    most = written + np.int64(ids_until(0.0, exponent, cache))
+    exponent = np.int64(exponent_of(0.0, bounds))
+    most = written + np.int64(ids_until(0.0, exponent, bounds))
     at = first
     while at < end:
         stop = min(at + BATCH, end)
         words = np.int64(find_words(tables, data, at, stop, found))
+        while stop < end and words == 1 and stop - at < LONG_BATCH and is_running_text(data, at, stop):
+            before_stop = stop
+            stop = min(stop + BATCH, end)
+            words = np.int64(find_words(tables, data, before_stop - 1, stop, found))
+            found[0] = at
         if stop < end and words == 1:
-            stop = np.int64(batch_end(tables, data, at, end))
+            stop = np.int64(batch_end(tables, data, stop - BATCH, end))
         elif stop < end:
             words -= 1
             stop = found[words]
@@ -793,25 +791,25 @@ def encode_words(
                 # The sum is needed; and perhaps the word must be decoded with it.
                 total = add_up(total, out, summed, written, cache)
                 summed = written
-                exponent = np.int64(exponent_of(np.float64(total), cache))
-                most = written + np.int64(ids_until(np.float64(total), exponent, cache))
+                exponent = np.int64(exponent_of(np.float64(total), bounds))
+                most = written + np.int64(ids_until(np.float64(total), exponent, bounds))
                 if meta >> SAFE_SHIFT <= exponent:
                     cache.counters[SLOW] += 1
                     word = np.int64(starts[np.uint64(k)])
                     stop_word = np.int64(starts[np.uint64(k + 1)])
                     n = write_codes(tables, data, word, stop_word, scratch.codes, scratch.best32)
                     scratch.best32[0] = total
-                    walk_text(tables, n, scratch.codes, scratch.best32, scratch.back, cache)
+                    walk_text(tables, cache.roots, cache.bounds, n, scratch.codes, scratch.best32, scratch.back)
                     total = scratch.best32[n]
                     back = scratch.back
                     written = np.int64(
-                        write_text(tables, data, word, stop_word, n, back, cache, out, out_length, written)
+                        write_text(tables, data, word, stop_word, n, back, cache.lengths, out, out_length, written)
                     )
                     has_unknown |= JOINED if written & 1 else 0
                     written >>= 1
                     summed = written
-                    exponent = np.int64(exponent_of(np.float64(total), cache))
-                    most = written + np.int64(ids_until(np.float64(total), exponent, cache))
+                    exponent = np.int64(exponent_of(np.float64(total), bounds))
+                    most = written + np.int64(ids_until(np.float64(total), exponent, bounds))
                     continue
             count = meta & COUNT
             has_unknown |= meta
@@ -829,8 +827,8 @@ def encode_words(
             total = add_up(total, out, summed, written, cache)
             written = np.int64(join_unknown(out, out_length, begin, written, unknown, before))
             summed = written
-            exponent = np.int64(exponent_of(np.float64(total), cache))
-            most = written + np.int64(ids_until(np.float64(total), exponent, cache))
+            exponent = np.int64(exponent_of(np.float64(total), bounds))
+            most = written + np.int64(ids_until(np.float64(total), exponent, bounds))
         if written > begin:
             before = np.int64(out[np.uint64(written - 1)])
         at = stop
@@ -889,9 +887,11 @@ def encode_unigram_text(
             written = np.int64(encode_words(tables, data, first, end, scratch, cache, out, out_length, written))
         else:
             n = write_codes(tables, data, first, end, scratch.codes, scratch.best32)
-            walk_text(tables, n, scratch.codes, scratch.best32, scratch.back, cache)
+            walk_text(tables, cache.roots, cache.bounds, n, scratch.codes, scratch.best32, scratch.back)
             begin = written
-            written = np.int64(write_text(tables, data, first, end, n, scratch.back, cache, out, out_length, written))
+            written = np.int64(
+                write_text(tables, data, first, end, n, scratch.back, cache.lengths, out, out_length, written)
+            )
             has_unknown = written & 1
             written >>= 1
             if has_unknown:
