@@ -122,12 +122,16 @@ class UnigramCache(NamedTuple):
     chosen: NDArray[np.int64]  # [NEW_CHARACTERS + 80] scratch: the first piece of the best path: id << 32 | its end
 
 
-def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool = False) -> UnigramCache:
-    """Allocate an empty cache with ``2**slot_bits`` slots, but no fewer than twice the words of a batch.
+class PieceNumbers(NamedTuple):
+    """What a cache takes from the tables, as the fields of :class:`UnigramCache` of the same names."""
 
-    If it `grows`, a larger one is asked for when it is more than half full; else it is emptied when three quarters are.
-    """
-    slot_bits = max(slot_bits, LEAST_BITS)
+    scores: NDArray[np.float32]
+    roots: NDArray[np.int32]
+    bounds: NDArray[np.float64]
+
+
+def piece_numbers(tables: UnigramTables) -> PieceNumbers:
+    """Scores of pieces by id and by their first character, and bounds on sums of them."""
     units = tables.units.reshape(-1, 4)
     named = units[units[:, 2] >= 0]
     scores = np.zeros(max(1, len(tables.scores)), np.float32)
@@ -136,16 +140,30 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool
     if 0 <= unknown < len(scores):
         scores[unknown] = tables.unknown_score[0]
     piece = max(float(np.abs(scores).max()), abs(float(tables.unknown_score[0])))
+    bounds = np.array([piece * 1.001 + 0.01, (piece + 1) * (WORD_BYTES + 1)])
+    return PieceNumbers(scores, root_units(tables), bounds)
+
+
+def new_unigram_cache(
+    tables: UnigramTables, slot_bits: int = 16, *, grows: bool = False, numbers: PieceNumbers | None = None
+) -> UnigramCache:
+    """Allocate an empty cache with ``2**slot_bits`` slots, but no fewer than twice the words of a batch.
+
+    If it `grows`, a larger one is asked for when it is more than half full; else it is emptied when three quarters are.
+    `numbers` are what :func:`piece_numbers` gives for the tables.
+    """
+    slot_bits = max(slot_bits, LEAST_BITS)
+    pieces = piece_numbers(tables) if numbers is None else numbers
     masks = [[(1 << 8 * min(max(n - first, 0), 8)) - 1 for first in (0, 8, 16, 24)] for n in range(32)]
     words, characters = BATCH + 80, NEW_CHARACTERS + 80
     most = (1 << slot_bits) * 3 // 5 if grows else 1 << slot_bits
     return UnigramCache(
         slots=zeros((SLOT << slot_bits) + SLOT, np.int32),
         more=zeros(MORE_IDS << slot_bits, np.int32),
-        scores=scores,
+        scores=pieces.scores,
         lengths=read_only(np.zeros(0, np.uint16)),
-        roots=root_units(tables),
-        bounds=np.array([piece * 1.001 + 0.01, (piece + 1) * (WORD_BYTES + 1)]),
+        roots=pieces.roots,
+        bounds=pieces.bounds,
         counters=np.array([0, 0, 0, most], np.int64),
         masks=np.array(masks, np.uint64).ravel(),
         starts=np.zeros(words, np.int64),
