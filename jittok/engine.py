@@ -1520,7 +1520,7 @@ def _chunks(positions: NDArray[np.int64], n_threads: int) -> list[tuple[int, int
     """Ranges of documents of about CHUNK_BYTES, at least one; towards the end smaller, so that threads end together."""
     n = len(positions) - 1
     end = int(positions[-1])
-    least = max(CHUNK_BYTES // 16, 1)
+    least = max(CHUNK_BYTES // 8, 1)
     targets = []
     at = int(positions[0])
     while n_threads == 1 and end - at > CHUNK_BYTES + CHUNK_BYTES // 2:
