@@ -26,7 +26,7 @@ LAYERS = [
     ["jittok._jit", "jittok._native", "jittok._linker", "jittok._compiler", "jittok._mask_code", "jittok._background"]
     + ["jittok.kernels.machine", "jittok.kernels.machine_code"],
     ["jittok.kernels"],
-    ["jittok.text", "jittok.blocks", "jittok._strings", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"]
+    ["jittok.text", "jittok._strings", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"]
     + ["jittok.sampling", "jittok.merge_sampling"],
     ["jittok.rewriting"],
     ["jittok.build.plan"],
@@ -37,6 +37,7 @@ LAYERS = [
     ["jittok.formats"],
     ["jittok.interop"],
     ["jittok.tokenizer"],
+    ["jittok.corpus"],
     ["jittok.training"],
     ["jittok"],
     ["jittok.cli"],
