@@ -38,6 +38,8 @@ LAYERS = [
     ["jittok.interop"],
     ["jittok.tokenizer"],
     ["jittok.training"],
+    ["jittok.interop.shared_file"],
+    ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
     ["jittok"],
     ["jittok.cli"],
     ["jittok.__main__"],
