@@ -39,6 +39,8 @@ LAYERS = [
     ["jittok.tokenizer"],
     ["jittok.corpus"],
     ["jittok.training"],
+    ["jittok.interop.shared_file"],
+    ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
     ["jittok"],
     ["jittok.cli"],
     ["jittok.__main__"],
