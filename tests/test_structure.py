@@ -33,7 +33,7 @@ LAYERS = [
     ["jittok.encodings"],
     ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],
     ["jittok.engine"],
-    ["jittok.segmentations"],
+    ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],
     ["jittok.interop"],
     ["jittok.tokenizer"],
@@ -42,6 +42,7 @@ LAYERS = [
     ["jittok.interop.shared_file"],
     ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
     ["jittok"],
+    ["jittok.interop.peers"],
     ["jittok.cli"],
     ["jittok.__main__"],
 ]

@@ -7,13 +7,12 @@ import gc
 import importlib.util
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jittok.blocks import Separator
 from jittok.cli import arguments
 from jittok.errors import ArgumentError, JittokError
 
@@ -35,11 +34,13 @@ def add(commands: Any) -> None:
         ),
     )
     parser.add_argument("tokenizer", metavar="X", help="tokenizer.json, SentencePiece model, rank file, ... or 'default'")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text in UTF-8")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines, Parquet or Arrow; compressed or not")
     arguments.add_tokenizer_details(parser)
     parser.add_argument(
         "--separator", choices=arguments.SEPARATORS, default="newline", help="what ends a document (default: newline)"
     )
+    parser.add_argument("--field", default="text", metavar="PATH", help="jsonl: where the text is (default: text)")
+    parser.add_argument("--column", default="text", metavar="NAME", help="tables: column of the text (default: text)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds; the best of each counts (default: 3)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of each library (default: 1)")
     parser.add_argument(
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure, and print what came out."""
     if options.rounds < 1 or options.threads < 1 or options.megabytes <= 0:
         raise ArgumentError("--rounds, --threads and --megabytes: expected numbers greater than 0")
-    texts = _documents(options.files, options.separator, int(options.megabytes * 1e6))
+    texts = _documents(options)
     if not texts:
         raise ArgumentError("no documents in " + ", ".join(options.files))
     tokenizer = arguments.load_tokenizer(options)
@@ -75,23 +76,33 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _documents(files: list[str], separator: Separator, limit: int) -> list[str]:
-    """The first documents of the files, about `limit` bytes of them."""
-    from jittok.blocks import read_blocks
+def _documents(options: argparse.Namespace) -> list[str]:
+    """The first documents of the files, as many as are wanted."""
+    from jittok.corpus.reading import Reading, read_documents
+    from jittok.corpus.sources import find_sources
 
+    reading = Reading(separator=options.separator, field=options.field, column=options.column, replace_invalid=True)
+    limit = int(options.megabytes * 1e6)
     texts: list[str] = []
     size = 0
-    for path in files:
-        for block in read_blocks(path, separator):
-            bounds = block.indptr.tolist()
-            content = block.data[: bounds[-1]].tobytes()
-            for begin, end in zip(bounds, bounds[1:], strict=False):
+    for source in find_sources(options.files):
+        for documents in read_documents(source, reading):
+            for text in _strings(documents.texts):
                 if size >= limit:
                     return texts
-                if begin < end:
-                    texts.append(content[begin:end].decode("utf-8", "replace"))
-                    size += end - begin
+                if text:
+                    texts.append(text)
+                    size += len(text.encode("utf-8", "surrogatepass"))
     return texts
+
+
+def _strings(texts: Any) -> Iterator[str]:
+    if isinstance(texts, tuple):
+        data, bounds = texts[0], texts[1].tolist()
+        for begin, end in zip(bounds, bounds[1:], strict=False):
+            yield data[begin:end].tobytes().decode("utf-8", "replace")
+    else:
+        yield from (text if isinstance(text, str) else text.as_py() for text in texts)
 
 
 def _libraries(options: argparse.Namespace, tokenizer: Any) -> dict[str, Callable[[], Any]]:
