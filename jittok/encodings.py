@@ -243,6 +243,11 @@ class Encoding(Sequence[int]):
         return result
 
     @property
+    def texts(self) -> tuple[SourceText, ...]:
+        """The text, and the second one of a pair; empty where they are not kept."""
+        return self._texts
+
+    @property
     def spans(self) -> NDArray[np.int64] | None:
         """int64[n, 2]: begin and end of each token in characters of the input text; None if not computed.
 
@@ -370,6 +375,17 @@ class Encoding(Sequence[int]):
         more = ", ..." if len(self.ids) > 8 else ""
         windows = f", {len(self._overflowing)} overflowing" if self._overflowing else ""
         return f"Encoding({len(self.ids)} tokens: [{shown}{more}]{windows})"
+
+    def _repr_html_(self) -> str:
+        """The text with its tokens painted on it, for notebooks."""
+        from jittok.painting import as_html
+
+        try:
+            return as_html(self)
+        except ArgumentError:
+            import html
+
+            return f"<code>{html.escape(repr(self))}</code>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The vocabulary stays behind: it is megabytes, and all it is needed for are the token strings.
