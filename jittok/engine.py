@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from jittok.kernels.charsmap import NormalizedText
+    from jittok.kernels.unigram_cache import PieceNumbers
     from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
@@ -73,6 +74,8 @@ PRELOADED_TOKENS = 1 << 16
 #: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
 MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
+#: Up to so many bytes of text, lengths of pieces are taken from the text: a table of all takes longer to make.
+FEW_LOCATED = 1 << 15
 #: Bytes of the longest text that the scratch arrays of a unigram model begin with.
 LATTICE_BYTES = 1 << 16
 #: Bytes of memory for results that are kept for the next ones, at most.
@@ -443,6 +446,8 @@ class Engine:
         self._drops = False
         #: See ``_text_lengths``.
         self._lengths: dict[bool, NDArray[np.integer[Any]]] = {}
+        #: Bytes of text of which a unigram model was to give spans.
+        self._located = 0
         #: Id of tokens that are shown as the normalised text they stand for; -1: there is none.
         self._shown_as_text = -1
         #: White space that pre-tokens may begin with, and tokens' spans do not.
@@ -1296,12 +1301,14 @@ class Engine:
         idle = self._lattices.take()
         if idle is None:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
-            cache = new_unigram_cache(model, bits, grows=True)
+            cache = new_unigram_cache(model, bits, grows=True, numbers=self._piece_numbers)
             state = np.zeros(STATE, np.int64)
         else:
             scratch, bits, cache, state = idle
         if length.size:
-            cache = cache._replace(lengths=self._piece_lengths)
+            self._located += int((end - start).sum())
+            if self._located > FEW_LOCATED:
+                cache = cache._replace(lengths=self._piece_lengths)
         state[:] = 0
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
@@ -1313,7 +1320,9 @@ class Engine:
                 scratch = new_unigram_scratch(int(state[NEEDED]), RULE_SENTENCEPIECE)
             else:
                 bits += 1
-                old, cache = cache, new_unigram_cache(model, bits, grows=bits < MOST_UNIGRAM_BITS)
+                old, cache = cache, new_unigram_cache(
+                    model, bits, grows=bits < MOST_UNIGRAM_BITS, numbers=self._piece_numbers
+                )
                 cache = cache._replace(lengths=old.lengths)
                 refill_unigram_cache(old, cache)
         n = int(state[WRITTEN])
@@ -1346,6 +1355,14 @@ class Engine:
         assert isinstance(self.plan.model, MergeTables)
         lengths = np.diff(self.plan.model.token_indptr)
         return lengths.astype(np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int32)
+
+    @cached_property
+    def _piece_numbers(self) -> PieceNumbers:
+        """What caches of words take from the tables of a unigram model."""
+        from jittok.kernels.unigram_cache import piece_numbers
+
+        assert isinstance(self.plan.model, UnigramTables)
+        return piece_numbers(self.plan.model)
 
     @cached_property
     def _piece_lengths(self) -> NDArray[np.integer[Any]]:
