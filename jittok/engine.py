@@ -361,12 +361,12 @@ class Worker:
 
     def __init__(self, n_masks: int, lattice: bool) -> None:
         from jittok.kernels.merge import new_merge_lanes
-        from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
+        from jittok.kernels.split import new_chunk
+        from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_word_scratch(unigram=lattice)
-        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
+        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.bytes_seen = 0
 

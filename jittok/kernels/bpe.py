@@ -19,9 +19,8 @@ from jittok.kernels.word_cache import (
     USED,
     ZERO,
     find_slot,
-    find_word,
     hash_bytes,
-    keep_word,
+    keep_ids,
     key_slot,
 )
 from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
@@ -168,36 +167,35 @@ def write_lengths(
 
 
 @inlined
-def merge_new_words(merges: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
-    """Merge the new words of a chunk, and keep them. With ranked tables most of them merge in step."""
-    text = chunk.text
+def merge_new_words(merges: Any, n_new: int, cache: Any, scratch: Any, lanes: Any) -> int:
+    """Merge the new words of a few chunks, and keep them. With ranked tables most of them merge in step."""
+    text = scratch.new_text
     symbols = scratch.symbols
-    new_word = scratch.new_word
+    new_place = scratch.new_place
     new_first = scratch.new_first
     new_length = scratch.new_length
     ranked = merges.numbers[MERGE_RANKED] == 1
     n_direct = merges.numbers[MERGE_DIRECT]
     in_step = np.int64(0)
     for q in range(n_new):
-        k = np.int64(new_word[np.uint64(q)])
+        place = np.int64(new_place[np.uint64(q)])
         first = np.int64(new_first[np.uint64(q)])
         length = np.int64(new_length[np.uint64(q)])
         token = np.int64(-1)
         if ranked and n_direct > 0:
             token = np.int64(find_direct(merges, text, first, first + length))
         if ranked and token < 0 and length <= MOST_BYTES:
-            new_word[np.uint64(in_step)] = k
+            new_place[np.uint64(in_step)] = place
             new_first[np.uint64(in_step)] = first
             new_length[np.uint64(in_step)] = length
             in_step += 1
             continue
-        found = find_word(k, chunk, cache, scratch)
         count = np.int64(1)
         if token >= 0:
             symbols[0] = token
-        elif found >= 0:
+        else:
             count = np.int64(merge_word(merges, text, first, first + length, scratch))
-        keep_word(k, found, chunk, cache, scratch, symbols, 0, count)
+        keep_ids(place, cache, symbols, 0, count)
     if in_step == 0:
         return 0
     merge_ranked(
@@ -212,11 +210,10 @@ def merge_new_words(merges: Any, n_new: int, chunk: Any, cache: Any, scratch: An
         scratch.new_ids,
     )
     for q in range(in_step):
-        k = np.int64(new_word[np.uint64(q)])
-        found = find_word(k, chunk, cache, scratch)
         base = np.int64(lanes.base[np.uint64(q)])
-        count = np.int64(new_length[np.uint64(q)])
-        keep_word(k, found, chunk, cache, scratch, scratch.new_ids, base, count)
+        keep_ids(
+            np.int64(new_place[np.uint64(q)]), cache, scratch.new_ids, base, np.int64(new_length[np.uint64(q)])
+        )
     return 0
 
 

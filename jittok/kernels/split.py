@@ -60,7 +60,7 @@ PIECES = 3
 COMPLETE = 4  # 1 if the last piece ends its segment
 ASCII = 5  # 1 if places are text offsets
 WORDS = 6  # complete pre-tokens, edges included
-STATE_SIZE = 16
+STATE_SIZE = 24
 
 
 class Chunk(NamedTuple):
