@@ -68,7 +68,7 @@ LARGEST_CACHE_BITS = 20
 #: Bytes after text, so that kernels may load whole words at its end.
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
-PRELOADED_TOKENS = 1 << 16
+PRELOADED_TOKENS = 1 << 15
 #: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
 MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
@@ -920,7 +920,7 @@ class Engine:
             for array in old:
                 array[:] = 0
             if isinstance(merges, MergeTables | PieceTables):
-                preload_tokens(merges, old)
+                preload_tokens(merges, old, PRELOADED_TOKENS)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
@@ -929,7 +929,7 @@ class Engine:
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         refill_cache(old, worker.cache)
         if isinstance(merges, MergeTables | PieceTables):
-            preload_tokens(merges, worker.cache)
+            preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool

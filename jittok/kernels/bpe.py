@@ -78,11 +78,17 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
 
 
 @inlined
-def is_crossed(crossed: Any, left: int, right: int) -> bool:
-    """Whether some token may span the junction of two codepoints; see ``build.junctions``."""
+def junction_bit(crossed: Any, left: int, right: int) -> np.uint64:
+    """1 if some token may span the junction of two codepoints, else 0; see ``build.junctions``."""
     shift = np.uint64(58) - np.uint64(trailing_zeros(np.uint64(crossed.size)))
     value = multiply(np.uint64(left) << np.uint64(22) | np.uint64(right), FACTOR_LOW) >> shift
-    return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE != 0
+    return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE
+
+
+@inlined
+def is_crossed(crossed: Any, left: int, right: int) -> bool:
+    """Whether some token may span the junction of two codepoints."""
+    return junction_bit(crossed, left, right) != 0
 
 
 @inlined
@@ -134,14 +140,14 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
             right = coded >> 3
             left_end = left if left < 0x80 else PARTIAL | np.int64(text[np.uint64(at - 1)])
             right_begin = right if right < 0x80 else PARTIAL | np.int64(text[np.uint64(at)])
-            if not (
-                is_crossed(crossed, left, right)
-                or is_crossed(crossed, left_end, right)
-                or is_crossed(crossed, left, right_begin)
-                or is_crossed(crossed, left_end, right_begin)
-            ):
-                word[np.uint64(n)] = at
-                n += 1
+            # Without branches: about every other junction is one.
+            word[np.uint64(n)] = at
+            n += 1 - np.int64(
+                junction_bit(crossed, left, right)
+                | junction_bit(crossed, left_end, right)
+                | junction_bit(crossed, left, right_begin)
+                | junction_bit(crossed, left_end, right_begin)
+            )
             left = right
             at += coded & 7
     while piece < state[PIECES]:
@@ -236,7 +242,7 @@ def token_key(merges: Any, token: int) -> tuple[np.uint64, np.uint64]:
 
 
 @kernel
-def preload_tokens(merges: Any, cache: Any) -> int:
+def preload_tokens(merges: Any, cache: Any, most: int) -> int:
     """Put the tokens that merging makes into a cache, as far as there is room for three times as many words.
 
     Parameters
@@ -245,6 +251,8 @@ def preload_tokens(merges: Any, cache: Any) -> int:
         With ranked tables, a word that is a reachable token is that token; others are not filled in.
     cache : WordCache
         Changed.
+    most : int
+        Tokens from this one on are left out: they are found when they come.
 
     Returns
     -------
@@ -257,7 +265,7 @@ def preload_tokens(merges: Any, cache: Any) -> int:
     if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0 or counters[PRELOADED] == 1:
         return counters[USED]
     counters[PRELOADED] = 1
-    n_tokens = merges.reachable.size
+    n_tokens = min(merges.reachable.size, most)
     for token in range(n_tokens):
         # Room is left for three times as many words: tokens beyond that are found when they come.
         if counters[USED] >= slots.size >> 4:

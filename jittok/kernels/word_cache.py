@@ -328,8 +328,11 @@ def hold_ends(misses: int, chunk: Any, scratch: Any) -> int:
     gaps = np.int64(state[HELD_GAPS])
     held = np.int64(state[HELD_ENDS])
     q = np.int64(0)
+    last = np.int64(scratch.missed[np.uint64(max(misses - 1, 0))])
     for piece in range(state[PIECES]):
         edge = np.int64(chunk.piece_end_word[piece])
+        if last < edge:
+            q = misses
         while q < misses and scratch.missed[np.uint64(q)] < edge:
             q += 1
         scratch.end_at[np.uint64(held)] = scratch.id_at[np.uint64(edge)]
@@ -354,17 +357,22 @@ def list_new_words(misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
     long_slots = cache.long_slots
     keys = scratch.keys
     long_mask = np.uint64(long_slots.size - 1)
-    for q in range(misses):
-        k = np.uint64(scratch.missed[np.uint64(q)])
-        key = k << np.uint64(2)
-        if keys[key + ONE] == 0:
-            first = np.int64(word[k])
-            tag = hash_word(text, first, np.int64(word[k + ONE]) - first) | ONE
-            keys[key] = tag
-            prefetch(long_slots, np.int64(((tag >> np.uint64(32)) << np.uint64(2)) & long_mask))
     gap = np.int64(state[HELD_GAPS])
     n_new = np.int64(state[NEW_WORDS])
     size = np.int64(state[NEW_BYTES])
+    # Hashes of those too long for a key, listed for now where new words will be.
+    long_words = scratch.new_length
+    n_long = np.int64(n_new)
+    for q in range(misses):
+        k = np.int64(scratch.missed[np.uint64(q)])
+        long_words[np.uint64(n_long)] = k
+        n_long += keys[np.uint64(k) << np.uint64(2) | ONE] == 0
+    for q in range(n_new, n_long):
+        k = np.uint64(long_words[np.uint64(q)])
+        first = np.int64(word[k])
+        tag = hash_word(text, first, np.int64(word[k + ONE]) - first) | ONE
+        keys[k << np.uint64(2)] = tag
+        prefetch(long_slots, np.int64(((tag >> np.uint64(32)) << np.uint64(2)) & long_mask))
     for q in range(misses):
         k = np.uint64(scratch.missed[np.uint64(q)])
         key = k << np.uint64(2)
