@@ -8,7 +8,7 @@ import numpy as np
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load64, multiply, prefetch, trailing_zeros
-from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short, merge_windows
 from jittok.kernels.split import PIECES, WORDS, decode_codepoint
 from jittok.kernels.word_cache import (
     COUNT_SHIFT,
@@ -67,11 +67,14 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
             symbols[0] = token
             lengths[0] = end - first
             return 1
-    n = load_symbols(merges, data, first, end, symbols, lengths)
-    if n <= SHORT_WORD:
-        n = merge_short(merges, n, symbols, lengths, scratch.ranks)
+    if merges.numbers[MERGE_RANKED] == 1 and end - first > SHORT_WORD:
+        n = merge_windows(merges, data, first, end, scratch)
     else:
-        n = merge_long(merges, n, scratch)
+        n = load_symbols(merges, data, first, end, symbols, lengths)
+        if n <= SHORT_WORD:
+            n = merge_short(merges, n, symbols, lengths, scratch.ranks)
+        else:
+            n = merge_long(merges, n, scratch)
     for i in range(n):
         symbols[i] = merges.symbol_token[symbols[i]]
     return n

@@ -23,6 +23,7 @@ from jittok.kernels.machine import (
     count_bits,
     equal_bits,
     highest_bit,
+    load64,
     mask_ahead,
     mask_back,
     not_mask,
@@ -479,6 +480,10 @@ def match_in_text(split: Any, data: Any, first: int, end: int) -> int:
             kind = end_class
             length = np.int64(1)
         entry = np.int64(transitions[state + kind])
+        if at - first > 64 and entry >> 1 == state and length == 1:
+            # The same byte again leads to the same state again: past eight of them at a time.
+            while at + 9 <= end and load64(data, at) == load64(data, at + 1):
+                at += 8
         if entry & 1:
             match = at
         state = entry >> 1

@@ -105,7 +105,7 @@ class WordScratch(NamedTuple):
     previous: NDArray[np.int32]  # [capacity]
     following: NDArray[np.int32]  # [capacity]
     pending: NDArray[np.int32]  # [capacity] merge waiting in the heap for each place
-    heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
+    heap: NDArray[np.int64]  # [capacity * 3 / 2 + 16]
     keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; or value, value
     ids: NDArray[np.int32]  # [HELD_IDS_BEFORE + CHUNK_BYTES] the ids held, but for those of missed pre-tokens
     id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token of the chunk: where its ids begin in `ids`
@@ -154,7 +154,7 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         previous=np.zeros(capacity, np.int32),
         following=np.zeros(capacity, np.int32),
         pending=np.zeros(capacity, np.int32),
-        heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
+        heap=np.zeros(capacity + capacity // 2 + 16, np.int64),
         keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
         ids=np.zeros(HELD_IDS_BEFORE + CHUNK_BYTES, np.int32),
         id_at=np.zeros(CHUNK + 81, np.int32),
