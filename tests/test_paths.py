@@ -138,6 +138,21 @@ def test_long_words(tmp_path, seed):
     compare(tmp_path, spec.TokenizerSpec(model, pre_tokenizers=(spec.Split(" "), BYTES)), words)
 
 
+def test_long_words_whose_end_matters_far_before_it(tmp_path):
+    """In a chain of letters each pair may merge, the last one first: whether a letter is left alone shows at the end."""
+    rng = random.Random(5)
+    letters = [chr(c) for c in range(0x21, 0x7F)]
+    vocab = dict(byte_level(rng).vocab)
+    vocab = {piece: number for number, piece in enumerate(piece for piece in vocab if len(piece) == 1)}
+    pairs = list(zip(letters, letters[1:], strict=False))[::-1]
+    for pair in pairs:
+        vocab["".join(pair)] = len(vocab)
+    chain = "".join(letters)
+    words = [chain[rng.randrange(40) : rng.randrange(60, 94)] * rng.choice((1, 1, 2, 60)) for _ in range(20)]
+    words += ["".join(chain[rng.randrange(94) :] for _ in range(n)) for n in (2, 5, 100)]
+    compare(tmp_path, spec.TokenizerSpec(spec.BPEModel(vocab, tuple(pairs)), pre_tokenizers=(BYTES,)), words)
+
+
 def test_words_looked_up_whole(tmp_path):
     rng = random.Random(9)
     model = byte_level(rng, ignore_merges=True)
