@@ -822,7 +822,7 @@ class Engine:
         from jittok.added_tokens import find_added_tokens
 
         wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-        return len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+        return bool(wanted.any()) and len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
 
     def _cleaned(
         self,
