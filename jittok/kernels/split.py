@@ -53,6 +53,8 @@ LEAD = 64
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
 
+HIGH_BITS = np.uint64(0x8080808080808080)
+
 #: Positions in ``Chunk.state``.
 SEGMENT = 0  # the segment that the next chunk begins in
 POSITION = 1  # the byte of data where it begins
@@ -183,7 +185,7 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
                     n += 1
                     at += coded & 7
                     room -= 1
-                elif room >= 64 and at + 64 <= end:
+                elif room >= 64 and at + 64 <= end and load64(data, at) & HIGH_BITS == 0:
                     # ASCII for a while: 64 entries at once, of which those before the next other codepoint count.
                     run = trailing_zeros(copy_block(entries, n, data, at))
                     for i in range(64):
