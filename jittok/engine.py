@@ -70,7 +70,7 @@ LARGEST_CACHE_BITS = 20
 #: Bytes after text, so that kernels may load whole words at its end.
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
-PRELOADED_TOKENS = 1 << 16
+PRELOADED_TOKENS = 1 << 15
 #: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
 MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
@@ -410,12 +410,12 @@ class Worker:
 
     def __init__(self, n_masks: int, lattice: bool) -> None:
         from jittok.kernels.merge import new_merge_lanes
-        from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
+        from jittok.kernels.split import new_chunk
+        from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_word_scratch(unigram=lattice)
-        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
+        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.bytes_seen = 0
 
@@ -882,7 +882,7 @@ class Engine:
         from jittok.added_tokens import find_added_tokens
 
         wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-        return len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+        return bool(wanted.any()) and len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
 
     def _cleaned(
         self,
@@ -979,7 +979,7 @@ class Engine:
             for array in old:
                 array[:] = 0
             if isinstance(merges, MergeTables | PieceTables):
-                preload_tokens(merges, old)
+                preload_tokens(merges, old, PRELOADED_TOKENS)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
@@ -988,7 +988,7 @@ class Engine:
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         refill_cache(old, worker.cache)
         if isinstance(merges, MergeTables | PieceTables):
-            preload_tokens(merges, worker.cache)
+            preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool

@@ -75,10 +75,39 @@ def may_hold_added_tokens(endings: Any, data: Any, starts: Any, ends: Any, first
 
     Returns 1 or 0, at several GB/s. It is small and so quick to compile; most text needs no more.
     """
-    if endings.shape[0] == 0:
+    n_endings = endings.shape[0]
+    if n_endings == 0:
         return 1
     for segment in range(first, last):
-        if _last_ending(data, starts[segment], ends[segment], endings) > starts[segment]:
+        begin = starts[segment]
+        end = ends[segment]
+        if begin == end:
+            continue
+        found = np.uint64(0)
+        for e in range(n_endings):
+            ending = endings[e, 0]
+            has_before = endings[e, 1]
+            before = endings[e, 2]
+            if has_before == 0 and data[begin] == ending:
+                return 1
+            base = begin + 1
+            while base < end:
+                beyond = base + 64 - end
+                if beyond > 0:
+                    # The last block begins so much earlier; or holds bytes after the segment, which count for nothing.
+                    if base - beyond > begin:
+                        base -= beyond
+                        beyond = 0
+                    elif base + 64 > data.shape[0]:
+                        return 1  # no room to read a block
+                equal = equal_bits(data, base, ending)
+                if has_before:
+                    equal &= equal_bits(data, base - 1, before)
+                if beyond > 0:
+                    equal &= (np.uint64(1) << np.uint64(64 - beyond)) - np.uint64(1)
+                found |= equal
+                base += 64
+        if found != 0:
             return 1
     return 0
 
