@@ -84,7 +84,7 @@ def test_textbook(words, size, options):
 def test_textbook_with_small_arrays(words, size, options):
     """Arrays grow, pairs wait in the heap, and slices end after every merge."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("SLICE", 1), ("FIRST_PAIRS", 1), ("FIRST_ENTRIES", 0), ("TOKEN_BYTES", 0), ("BUCKETS", 3)):
+        for name, value in (("SLICE", 1), ("FIRST_PAIRS", 1), ("FIRST_EVENTS", 0), ("TOKEN_BYTES", 0), ("BUCKETS", 3)):
             patch.setattr(merge_learning, name, value)
         test_textbook.hypothesis.inner_test(words, size, options)
 

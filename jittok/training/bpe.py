@@ -311,7 +311,7 @@ def train_bpe(
 def _tokenizer(spec: TokenizerSpec) -> Tokenizer:
     from jittok.tokenizer import Tokenizer
 
-    return Tokenizer(spec)
+    return Tokenizer.deferred(spec)
 
 
 def _new_spec(

@@ -7,6 +7,7 @@ pruning.
 
 from __future__ import annotations
 
+import bisect
 import math
 import os
 import signal
@@ -50,6 +51,8 @@ SLICE_EDGES = 1 << 19
 #: Pieces, and suffixes, that one call of a kernel goes through.
 SLICE_PIECES = 1 << 14
 SLICE_SUFFIXES = 1 << 18
+#: Words whose edges one call of a kernel writes.
+SLICE_WORDS = 1 << 14
 #: The exact way has as many groups as the reference has threads; the linear one always so many.
 LINEAR_GROUPS = 16
 CHECKPOINT_KIND = "unigram training"
@@ -185,29 +188,57 @@ def _grown(arrays: T, length: int, used: int) -> T:
     return type(arrays)(*grown)
 
 
-def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions) -> Any:
+def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions, workers: _Workers) -> Any:
     """All strings that may be seed pieces, in post-order."""
     from jittok.kernels import suffix_array as repeats_of
     from jittok.kernels import train_unigram as kernels
 
     text, letters, weights = parts.text, parts.letters, parts.weights
     part_of = np.repeat(np.arange(len(weights), dtype=np.int32), np.diff(parts.part_ends, prepend=0, append=len(text)))
-    n = len(text)
     most = options.max_sentencepiece_length
-    size = min(SLICE_SUFFIXES, n + 1)
-    repeats = repeats_of.new_repeats(size + most + 3)
-    stack = np.zeros((most + 4, 3), np.int64)
-    state = np.zeros(repeats_of.REPEATS_STATE, np.int64)
-    candidates = kernels.new_candidates()
-    found = 0
     flags = _piece_flags(options)
-    for stop in [*range(size, n + 1, size), n + 1]:
-        repeats_of.right_maximal_repeats(text, order, part_of, weights, most + 1, stop, stack, state, repeats)
-        n_repeats = int(state[repeats_of.FOUND])
-        if found + n_repeats > len(candidates.left):
-            candidates = _grown(candidates, found + n_repeats + found // 2, found)
-        found = int(kernels.keep_pieces(text, order, repeats, n_repeats, letters, flags, most, candidates, found))
-    return _grown(candidates, found, found)
+
+    def find(bounds: tuple[int, int]) -> Any:
+        """Those of some ranks; no repeat reaches across where another first symbol begins."""
+        begin, end = bounds
+        stack = np.zeros((most + 4, 3), np.int64)
+        state = np.zeros(repeats_of.REPEATS_STATE, np.int64)
+        state[repeats_of.RANK] = begin
+        size = min(SLICE_SUFFIXES, end - begin + 1)
+        repeats = repeats_of.new_repeats(size + most + 3)
+        candidates = kernels.new_candidates()
+        found = 0
+        for stop in [*range(begin + size, end + 1, size), end + 1]:
+            if workers.is_stopped.is_set():
+                break
+            repeats_of.right_maximal_repeats(text, order, part_of, weights, most + 1, stop, stack, state, repeats)
+            n_repeats = int(state[repeats_of.FOUND])
+            if found + n_repeats > len(candidates.left):
+                candidates = _grown(candidates, found + n_repeats + found // 2, found)
+            found = int(kernels.keep_pieces(text, order, repeats, n_repeats, letters, flags, most, candidates, found))
+        return _grown(candidates, found, found)
+
+    some = list(workers.map(find, _rank_ranges(text, order)))
+    kind, columns = type(some[0]), [list(arrays) for arrays in zip(*some, strict=True)]
+    del some  # so that no more than a column is there twice
+    while isinstance(columns[0], list):
+        columns.append(np.concatenate(columns.pop(0)))
+    return kind(*columns)
+
+
+def _rank_ranges(text: NDArray[np.int32], order: NDArray[np.int32]) -> list[tuple[int, int]]:
+    """Cut the ranks of a suffix array into parts of about :data:`SLICE_SUFFIXES` where other first symbols begin."""
+
+    def first_symbol(rank: int) -> int:
+        return int(text[order[rank]])
+
+    ranges, begin, n = [], 0, len(order)
+    while begin < n:
+        least = min(begin + SLICE_SUFFIXES, n)
+        end = bisect.bisect_right(range(n), first_symbol(least - 1), least, key=first_symbol)
+        ranges.append((begin, end))
+        begin = end
+    return ranges
 
 
 def _merge_line_ends(candidates: Any) -> NDArray[np.bool_]:
@@ -346,7 +377,7 @@ def lay_out(corpus: SentencePieceCorpus, followers: Followers, options: Sentence
     )
 
 
-def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
+def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) -> _State:
     """Find the seed pieces, and where they occur in the words.
 
     Parameters
@@ -355,6 +386,8 @@ def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
         The text.
     options
         What may be a piece, and how many there may be.
+    threads
+        At most so many threads; the state does not depend on it.
 
     Returns
     -------
@@ -364,9 +397,10 @@ def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
     from jittok.kernels import train_unigram as kernels
     from jittok.kernels.suffix_array import suffix_array
 
+    workers = _Workers(threads)
     text, letters, n_letters = parts.text, parts.letters, len(parts.pieces)
     order = suffix_array(text, len(letters.lead))
-    candidates = _candidates(parts, order, options)
+    candidates = _candidates(parts, order, options, workers)
     chosen = np.flatnonzero(_merge_line_ends(candidates))
     seed_scores = candidates.weight.astype(np.float32) * candidates.length.astype(np.float32)
     ranking = np.lexsort((candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
@@ -394,7 +428,15 @@ def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
         raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
     edges = np.empty(n_edges, np.uint32)
     lattices = kernels.Lattices(parts.begin, parts.length, parts.counts, starts, edges)
-    kernels.write_edges(text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift)
+    n_words = len(parts.begin)
+
+    def write_edges(first: int) -> None:
+        kernels.write_edges(
+            text, lattices, first, min(first + SLICE_WORDS, n_words), lowest, parent, candidates.length, piece,
+            letters.piece, len(scores), shift,
+        )  # fmt: skip
+
+    deque(workers.map(write_edges, list(range(0, n_words, SLICE_WORDS))), maxlen=0)
     del lowest, parent, piece
     places = np.concatenate((np.zeros(n_letters, np.int32), occurrence[chosen]))
     lengths = np.concatenate((np.ones(n_letters, np.int32), candidates.length[chosen]))
@@ -837,7 +879,7 @@ def train_unigram(
     else:
         reading = {**reading, "counts": counts, "threads": n_threads, "progress": progress}
         parts = _read_parts(texts, checked, groups, reading)
-        state = seed_state(parts, checked)
+        state = seed_state(parts, checked, n_threads)
     pieces = _learned(_Trainer(checked, e_step, n_threads, state), settings, checkpoint, progress)
     stops = not checked.hard_vocab_limit if unreachable is None else unreachable != "error"
     size = len(pieces) + len(checked.meta_pieces())
@@ -912,7 +954,7 @@ def _largest(size: int, options: SentencePieceOptions, e_step: EStep, threads: i
     while parts is not None and size < tried:
         tried = size
         smaller = replace(options, vocab_size=tried)
-        trainer = _Trainer(smaller, e_step, threads, seed_state(parts, smaller))
+        trainer = _Trainer(smaller, e_step, threads, seed_state(parts, smaller, threads))
         while not trainer.is_done():
             trainer.advance()
         size = len(trainer.finish()) + len(smaller.meta_pieces())

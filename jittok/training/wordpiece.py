@@ -169,5 +169,5 @@ def train_wordpiece(
         )
         from jittok.tokenizer import Tokenizer
 
-        results[size] = Tokenizer(spec)
+        results[size] = Tokenizer.deferred(spec)
     return results[sizes[0]] if vocab_sizes is None else results
