@@ -246,7 +246,7 @@ def test_tiny_texts_like_a_textbook(lines, options):
         word = "".join(map(chr, points[bounds[i] : bounds[i + 1]].tolist()))
         texts[word] = texts.get(word, 0) + count
     letters = set(map(chr, (alphabet.letters if len(alphabet.letters) else alphabet.characters).tolist()))
-    learner = PieceLearner.begin(words, alphabet, chosen, 40)
+    learner = PieceLearner.begin([words], alphabet, chosen, 40)
     learner.learn(40)
     learned = learner.learned()
     assert (learned.pieces, learned.counts.tolist()) == textbook.train(texts, letters, 40, script_of, chosen)
@@ -338,15 +338,15 @@ def test_a_checkpoint_goes_on_to_the_same_result(tmp_path, monkeypatch):
 def corpus_of(lines, size):
     options = sentencepiece_options("bpe", vocab_size=size)
     words = count_texts(lines, options)
-    return words, alphabet_of(words, options), options
+    return [words], alphabet_of(words, options), options
 
 
 def test_room_is_made_when_it_is_lacking(monkeypatch):
     wanted = content(train_sentencepiece_bpe(LINES, vocab_size=200).spec)
     begin = PieceLearner.begin
 
-    def tight(words, alphabet, options, most):
-        learner = begin(words, alphabet, options, most)
+    def tight(words, alphabet, options, most, threads):
+        learner = begin(words, alphabet, options, most, threads)
         numbers = learner.trainer.numbers
         used = {"count": int(numbers[1]), "heap_count": 1, "events": 4}
         for names, key in ((sentencepiece_bpe._PAIR_FIELDS, "count"), (sentencepiece_bpe._HEAP_FIELDS, "heap_count")):

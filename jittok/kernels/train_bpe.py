@@ -440,7 +440,7 @@ def place_pairs(training: Any, used: int, budget: int) -> int:
     int
         DONE or PAUSED.
     """
-    numbers, cells, pairs = training.numbers, training.cells, training.pairs
+    numbers, cells = training.numbers, training.cells
     at = numbers[CELL_AT]
     if at == 1:
         numbers[PLACES] = 0

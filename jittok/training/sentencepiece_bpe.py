@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.encodings import whole_number
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning, TrainingWarning, UnsupportedError
 from jittok.memory import zeros
 from jittok.tables import read_only
@@ -22,8 +23,9 @@ from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
     WordCounter,
-    alphabet_of,
-    count_texts,
+    alphabet_of_all,
+    merged_counters,
+    text_counter,
     words_of_counts,
 )
 from jittok.training.sentencepiece_options import (
@@ -34,6 +36,7 @@ from jittok.training.sentencepiece_options import (
     model_spec,
     sentencepiece_options,
 )
+from jittok.training.workers import Workers
 
 if TYPE_CHECKING:
     from jittok.kernels.train_sentencepiece_bpe import Trainer
@@ -77,19 +80,23 @@ class PieceLearner:
         self.letters = letters
 
     @staticmethod
-    def begin(words: CountedWords, alphabet: Alphabet, options: SentencePieceOptions, most: int) -> PieceLearner:
+    def begin(
+        words: Sequence[CountedWords], alphabet: Alphabet, options: SentencePieceOptions, most: int, threads: int = 1
+    ) -> PieceLearner:
         """Begin with words.
 
         Parameters
         ----------
         words, alphabet
-            The corpus.
+            The corpus. A word may be in several lists.
         options
             Which pieces are valid.
         most
             Most pieces that are ever made.
+        threads
+            At most so many threads; what is learned does not depend on it.
         """
-        return PieceLearner(*_new_trainer(words, alphabet, options, most))
+        return PieceLearner(*_new_trainer(words, alphabet, options, most, threads))
 
     @property
     def n_pieces(self) -> int:
@@ -245,7 +252,7 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
 
 
 def _new_trainer(
-    words: CountedWords, alphabet: Alphabet, options: SentencePieceOptions, n: int
+    several: Sequence[CountedWords], alphabet: Alphabet, options: SentencePieceOptions, n: int, threads: int
 ) -> tuple[Trainer, NDArray[np.uint32]]:
     """The trainer at its beginning, and the codepoints of its letters."""
     from jittok.kernels import train_sentencepiece_bpe as kernels
@@ -268,7 +275,9 @@ def _new_trainer(
         | kernels.BLANKS_ALONE * options.allow_whitespace_only_pieces
         | kernels.ANY_SCRIPTS * (not options.split_by_unicode_script)
     )
-    words = _parts_of_words(words, read_only(letter_of), read_only(kind[:n_letters].copy()), rules)
+    letter_of, letter_kind = read_only(letter_of), read_only(kind[:n_letters].copy())
+    counters = Workers(threads).map(lambda words: _parts_of_words(words, letter_of, letter_kind, rules), list(several))
+    words = merged_counters(list(counters)).words()
     n_cells = int(words.indptr[-1]) + len(words.counts) + 2
     if n_cells >= 1 << 31:
         raise ArgumentError(
@@ -276,7 +285,7 @@ def _new_trainer(
         )
     cells = zeros(kernels.CELL * n_cells, np.int32)
     weights = np.zeros(int((words.counts >= 1 << 31).sum()) + 1, np.int64)
-    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), read_only(letter_of)
+    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), letter_of
     used = int(kernels.lay_out_words(*arguments, cells, weights))
     cells = cells[: kernels.CELL * used]
     bits = max(n_letters - 1, 1).bit_length()
@@ -323,8 +332,8 @@ def _new_trainer(
     return trainer, letters
 
 
-def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int) -> CountedWords:
-    """Parts of words that pieces may lie in, each once, counted."""
+def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int) -> WordCounter:
+    """Count the parts of words that pieces may lie in."""
     from jittok.kernels import train_sentencepiece_bpe as kernels
     from jittok.kernels.sentencepiece_corpus import WHOLE
 
@@ -338,7 +347,7 @@ def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDA
         at = int(kernels.cut_words(*arguments, at, starts, ends, weights, n_parts))
         n = int(n_parts[0])
         counter.add(words.data, starts[:n], ends[:n], weights[:n])
-    return counter.words()
+    return counter
 
 
 def _with_room(trainer: Trainer, status: int) -> Trainer:
@@ -480,8 +489,9 @@ def train_sentencepiece_bpe(
         learner, alphabet = _resumed(resume, settings)
     else:
         words = _words(texts, counts, each[sizes[-1]], {"threads": threads, "progress": progress, **reading})
-        alphabet = alphabet_of(words, each[sizes[0]])
-        learner = PieceLearner.begin(words, alphabet, each[sizes[-1]], _room(each[sizes[-1]], alphabet))
+        alphabet = alphabet_of_all(words, each[sizes[0]])
+        room = _room(each[sizes[-1]], alphabet)
+        learner = PieceLearner.begin(words, alphabet, each[sizes[-1]], room, thread_count(threads))
         del words
     _learn(learner, alphabet, _room(each[sizes[-1]], alphabet), settings, checkpoint, progress)
     learned = learner.learned()
@@ -501,14 +511,14 @@ def train_sentencepiece_bpe(
     return result[sizes[0]] if vocab_sizes is None else result
 
 
-def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: dict[str, Any]) -> CountedWords:
+def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: dict[str, Any]) -> list[CountedWords]:
     if (texts is None) == (counts is None):
         raise ArgumentTypeError("expected either texts or counts")
     if counts is not None:
-        words = words_of_counts(counts, options)
+        words = [words_of_counts(counts, options)]
     else:
-        words = count_texts(texts, options, **reading)
-    report = words.report
+        words = text_counter(texts, options, **reading).words_of_threads()
+    report = words[0].report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
         warnings.warn(report.summary(), TextWarning, stacklevel=3)
     return words

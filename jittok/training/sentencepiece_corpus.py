@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,9 @@ _NO_WEIGHTS = read_only(np.zeros(0, np.int64))
 #: Bytes of text that a worker takes at a time.
 BATCH_BYTES = 1 << 20
 #: Bits of the number of slots of a new table, and bytes for its long words.
-_SHORT_BITS, _LONG_BITS, _KEPT_BYTES = 12, 10, 1 << 14
+_SHORT_BITS, _LONG_BITS, _KEPT_BYTES = 14, 10, 1 << 14
+#: As long as a table has fewer slots, it grows fourfold: moving words costs little in all.
+_MANY_SLOTS = 1 << 18
 #: Options that say what becomes of texts before the alphabet is chosen: counts are of equal ones.
 _WORD_OPTIONS = (
     *("max_sentence_length", "split_by_whitespace", "treat_whitespace_as_suffix", "allow_whitespace_only_pieces"),
@@ -188,10 +190,12 @@ class WordCounter:
             more[:kept] = table.kept
             self.table = table._replace(kept=more)
             return
-        grows_short = lacking == kernels.NO_SHORT_ROOM
-        larger = kernels.new_word_table(
-            (slots >> 2).bit_length() - (not grows_short), (long_slots >> 2).bit_length() - grows_short, 0
-        )._replace(kept=table.kept)
+        short_bits, long_bits = (slots >> 2).bit_length() - 1, (long_slots >> 2).bit_length() - 1
+        if lacking == kernels.NO_SHORT_ROOM:
+            short_bits += 2 if slots >> 2 < _MANY_SLOTS else 1
+        else:
+            long_bits += 2 if long_slots >> 2 < _MANY_SLOTS >> 2 else 1
+        larger = kernels.new_word_table(short_bits, long_bits, 0)._replace(kept=table.kept)
         kernels.move_words(table, larger)
         self.table = larger
 
@@ -208,6 +212,17 @@ class WordCounter:
         size = int(kernels.list_words(self.table, data, indptr, counts))
         data[size : size + kernels.PADDING] = 0
         return CountedWords(data[: size + kernels.PADDING], indptr, counts)
+
+
+def merged_counters(counters: list[WordCounter]) -> WordCounter:
+    """Add all words to the counter that has the most."""
+    from jittok.kernels.sentencepiece_corpus import WHOLE
+
+    counters = sorted(counters, key=lambda counter: -int(counter.table.numbers[0]))
+    for other in counters[1:]:
+        words = other.words()
+        counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
+    return counters[0]
 
 
 def word_mode(options: SentencePieceOptions) -> int:
@@ -241,7 +256,6 @@ class TextCounter:
         self._strips = strips
         self._mode = word_mode(options)
         self._free: list[WordCounter] = []
-        self._every: list[WordCounter] = []
 
     def work(self, batch: TextBatch) -> tuple[NDArray[np.int64], int, int]:
         """Count a batch: how many texts were left out, how many were nothing but blanks, and bytes."""
@@ -283,17 +297,18 @@ class TextCounter:
 
     def words(self) -> CountedWords:
         """All words."""
-        from jittok.kernels.sentencepiece_corpus import WHOLE
-
-        counters = self._free  # nobody works any more
-        if not counters:
-            counters = [WordCounter(self._mode)]
-        counters.sort(key=lambda counter: -int(counter.table.numbers[0]))
-        for other in counters[1:]:
-            words = other.words()
-            counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
-        words = counters[0].words()
+        words = merged_counters(self._free or [WordCounter(self._mode)]).words()
         return CountedWords(words.data, words.indptr, words.counts, self.report)
+
+    def words_of_threads(self) -> list[CountedWords]:
+        """The words that each thread counted, at least one of them; a word may be among those of several."""
+        counters = self._free or [WordCounter(self._mode)]
+        self._free = []
+        result = []
+        while counters:
+            words = counters.pop().words()
+            result.append(CountedWords(words.data, words.indptr, words.counts, self.report))
+        return result
 
 
 def reads_paths(texts: object) -> bool:
@@ -330,7 +345,7 @@ def count_texts(
     progress: bool = False,
     **reading: Any,
 ) -> CountedWords:
-    """Count the words of texts.
+    """Count the words of texts: :func:`text_counter`, and its words.
 
     Parameters
     ----------
@@ -351,11 +366,18 @@ def count_texts(
     CountedWords
         Memory goes with the words that differ, not with the texts.
     """
+    return text_counter(texts, options, threads=threads, progress=progress, **reading).words()
+
+
+def text_counter(
+    texts: object, options: SentencePieceOptions, *, threads: int | None, progress: bool, **reading: Any
+) -> TextCounter:
+    """Count the words of texts, see :func:`count_texts`; they are still in the tables of threads."""
     report = TextReport()
     counter = TextCounter(options, report, not reads_paths(texts))
     with Progress(None, "B", "counting words", progress) as bar:
         counter.run(some_texts(texts, options, report, reading), thread_count(threads), bar)
-    return counter.words()
+    return counter
 
 
 def count_sentencepiece_words(
@@ -457,10 +479,16 @@ def alphabet_of(words: CountedWords, options: SentencePieceOptions) -> Alphabet:
     ArgumentError
         There are no characters, or more than the vocabulary has room for.
     """
+    return alphabet_of_all([words], options)
+
+
+def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptions) -> Alphabet:
+    """Choose the alphabet of words that are in several lists; see :func:`alphabet_of`."""
     from jittok.kernels.sentencepiece_corpus import count_characters
 
     dense = np.zeros(0x110000, np.int64)
-    count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
+    for words in several:
+        count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
     dense[ord(BLANK)] += dense[ord(" ")]
     dense[ord(" ")] = 0
     characters = np.flatnonzero(dense)

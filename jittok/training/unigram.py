@@ -38,13 +38,13 @@ from jittok.training.sentencepiece_options import (
     model_spec,
     sentencepiece_options,
 )
+from jittok.training.workers import Workers
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 EStep = Literal["exact", "linear"]
 T = TypeVar("T")
-U = TypeVar("U")
 
 #: Edges that one call of a kernel goes through, at most by a word more: Ctrl-C acts between calls.
 SLICE_EDGES = 1 << 19
@@ -188,7 +188,7 @@ def _grown(arrays: T, length: int, used: int) -> T:
     return type(arrays)(*grown)
 
 
-def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions, workers: _Workers) -> Any:
+def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions, workers: Workers) -> Any:
     """All strings that may be seed pieces, in post-order."""
     from jittok.kernels import suffix_array as repeats_of
     from jittok.kernels import train_unigram as kernels
@@ -221,9 +221,10 @@ def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOp
     some = list(workers.map(find, _rank_ranges(text, order)))
     kind, columns = type(some[0]), [list(arrays) for arrays in zip(*some, strict=True)]
     del some  # so that no more than a column is there twice
-    while isinstance(columns[0], list):
-        columns.append(np.concatenate(columns.pop(0)))
-    return kind(*columns)
+    joined = []
+    while columns:
+        joined.append(np.concatenate(columns.pop(0)))
+    return kind(*joined)
 
 
 def _rank_ranges(text: NDArray[np.int32], order: NDArray[np.int32]) -> list[tuple[int, int]]:
@@ -397,7 +398,7 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
     from jittok.kernels import train_unigram as kernels
     from jittok.kernels.suffix_array import suffix_array
 
-    workers = _Workers(threads)
+    workers = Workers(threads)
     text, letters, n_letters = parts.text, parts.letters, len(parts.pieces)
     order = suffix_array(text, len(letters.lead))
     candidates = _candidates(parts, order, options, workers)
@@ -428,15 +429,9 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
         raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
     edges = np.empty(n_edges, np.uint32)
     lattices = kernels.Lattices(parts.begin, parts.length, parts.counts, starts, edges)
-    n_words = len(parts.begin)
-
-    def write_edges(first: int) -> None:
-        kernels.write_edges(
-            text, lattices, first, min(first + SLICE_WORDS, n_words), lowest, parent, candidates.length, piece,
-            letters.piece, len(scores), shift,
-        )  # fmt: skip
-
-    deque(workers.map(write_edges, list(range(0, n_words, SLICE_WORDS))), maxlen=0)
+    _write_edges(
+        workers, text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift
+    )
     del lowest, parent, piece
     places = np.concatenate((np.zeros(n_letters, np.int32), occurrence[chosen]))
     lengths = np.concatenate((np.ones(n_letters, np.int32), candidates.length[chosen]))
@@ -453,37 +448,20 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
     )
 
 
+def _write_edges(workers: Workers, text: NDArray[np.int32], lattices: Any, *arguments: Any) -> None:
+    """Write the edges of all words, on threads."""
+    from jittok.kernels import train_unigram as kernels
+
+    n_words = len(lattices.begin)
+
+    def write(first: int) -> None:
+        if not workers.is_stopped.is_set():
+            kernels.write_edges(text, lattices, first, min(first + SLICE_WORDS, n_words), *arguments)
+
+    deque(workers.map(write, list(range(0, n_words, SLICE_WORDS))), maxlen=0)
+
+
 # ---------------------------------------------------------------------------------------------------------- rounds
-
-
-class _Workers:
-    """Threads that do tasks in order; the results come in order too."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.is_stopped = threading.Event()
-
-    def map(self, run: Callable[[U], T], tasks: list[U]) -> Iterator[T]:
-        """Yield the result of each task; at most one more than there are threads is begun ahead of what is taken."""
-        if self.threads == 1 or len(tasks) < 2:
-            yield from map(run, tasks)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="jittok") as pool:
-            pending: deque[Any] = deque()
-            try:
-                for task in tasks:
-                    pending.append(pool.submit(run, task))
-                    if len(pending) > self.threads:
-                        yield pending.popleft().result()
-                while pending:
-                    yield pending.popleft().result()
-            finally:
-                if pending:  # an interruption: let those that run end at their next slice
-                    self.is_stopped.set()
-                    for future in pending:
-                        future.cancel()
 
 
 def _uninterrupted(run: Callable[..., None], *arguments: Any) -> None:
@@ -514,7 +492,7 @@ class _Trainer:
         self.e_step = e_step
         self.state = state
         self.objective = math.nan
-        self.workers = _Workers(threads)
+        self.workers = Workers(threads)
         self._local = threading.local()
         lattices = state.lattices
         self._longest = int(lattices.length.max(initial=1))
