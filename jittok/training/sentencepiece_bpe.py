@@ -25,6 +25,7 @@ from jittok.training.sentencepiece_corpus import (
     WordCounter,
     alphabet_of_all,
     merged_counters,
+    spilling,
     text_counter,
     words_of_counts,
 )
@@ -404,6 +405,7 @@ def train_sentencepiece_bpe(
     vocab_sizes: Iterable[int] | None = None,
     counts: Any = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -424,7 +426,10 @@ def train_sentencepiece_bpe(
     counts
         Instead of texts: see :func:`~jittok.training.sentencepiece_corpus.words_of_counts`.
     threads
-        At most so many threads read texts; the result does not depend on it. None: one for each processor.
+        At most so many threads; the result does not depend on it. None: one for each processor.
+    memory_limit
+        Bytes that the tables of words may take while they are counted; what does not fit goes to temporary files. The
+        result does not depend on it.
     progress
         Whether to show how far it is.
     checkpoint
@@ -442,7 +447,7 @@ def train_sentencepiece_bpe(
     Returns
     -------
     Tokenizer, or dict of int to Tokenizer
-        With `vocab_sizes`, by size. ``save("x.model")`` writes a file for sentencepiece.
+        With `vocab_sizes`, by size, the smallest first. ``save("x.model")`` writes a file for sentencepiece.
 
     Raises
     ------
@@ -464,11 +469,6 @@ def train_sentencepiece_bpe(
 
     if options.pop("base", None) is not None:
         raise UnsupportedError('base= is for rules="tokenizers"; SentencePiece models are trained from the beginning')
-    if options.pop("memory_limit", None) is not None:
-        raise UnsupportedError(
-            'memory_limit= is for rules="tokenizers"; here memory goes with the words that differ. Count parts of the '
-            "corpus apart, or train on a sample"
-        )
     check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if vocab_sizes is not None and vocab_size is not None:
@@ -488,7 +488,9 @@ def train_sentencepiece_bpe(
         check_no_words(texts, counts)
         learner, alphabet = _resumed(resume, settings)
     else:
-        words = _words(texts, counts, each[sizes[-1]], {"threads": threads, "progress": progress, **reading})
+        with spilling(memory_limit, threads) as spill:
+            reading = {"spill": spill, "threads": threads, "progress": progress, **reading}
+            words = _words(texts, counts, each[sizes[-1]], reading)
         alphabet = alphabet_of_all(words, each[sizes[0]])
         room = _room(each[sizes[-1]], alphabet)
         learner = PieceLearner.begin(words, alphabet, each[sizes[-1]], room, thread_count(threads))

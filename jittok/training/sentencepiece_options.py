@@ -67,9 +67,9 @@ class SentencePieceOptions:
     character_coverage
         The alphabet is the most frequent characters that together make at least this part of the text; 0.98 to 1.
     input_sentence_size
-        0: use all texts. Else the first so many, with ``shuffle_input_sentence=False``.
+        0: use all texts. Else so many.
     shuffle_input_sentence
-        Take a random sample instead of the first texts, which jittok does not do.
+        Take a random sample, the same each time; False: the first texts.
     seed_sentencepiece_size, shrinking_factor, num_sub_iterations, seed_sentencepieces_file
         Of unigram models only.
     max_sentence_length
@@ -309,11 +309,6 @@ def _check_values(options: SentencePieceOptions) -> None:
             raise ArgumentError(f"{name}={value}: expected {low} to {high}")
     if 0 < options.input_sentence_size <= 100:
         raise ArgumentError(f"input_sentence_size={options.input_sentence_size}: expected 0 (all), or more than 100")
-    if options.input_sentence_size and options.shuffle_input_sentence:
-        raise ArgumentError(
-            "input_sentence_size: jittok does not draw the reference's random sample; pass a sample as `texts`, or "
-            "shuffle_input_sentence=False for the first texts"
-        )
     for name in ("unk_piece", "bos_piece", "eos_piece", "pad_piece"):
         if not getattr(options, name) or "\0" in getattr(options, name):
             raise ArgumentError(f"{name}: expected at least one character, and no NUL")

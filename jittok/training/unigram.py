@@ -769,6 +769,7 @@ def train_unigram(
     e_step: EStep = "exact",
     counts: Any = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -795,6 +796,9 @@ def train_unigram(
         to have done so. The model is not exactly that of the texts then.
     threads
         How many threads to use; the result does not depend on it. None: one for each processor.
+    memory_limit
+        Bytes that the tables of words may take while they are counted; what does not fit goes to temporary files. The
+        result does not depend on it.
     progress
         Whether to show how far it is.
     checkpoint
@@ -840,8 +844,6 @@ def train_unigram(
         raise ArgumentError("num_threads: the reference's is reference_threads here, and jittok's own is threads")
     if options.get("seed_sentencepieces_file"):
         raise UnsupportedError("seed_sentencepieces_file: seed pieces are always found in the texts; leave it out")
-    if options.pop("memory_limit", None) is not None:
-        raise UnsupportedError("memory_limit= is for BPE; here memory goes with the words that differ. Train on a sample")
     check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if reference_threads != 16:
@@ -855,7 +857,9 @@ def train_unigram(
         check_no_words(texts, counts)
         state = _resumed(resume, settings, groups)
     else:
-        reading = {**reading, "counts": counts, "threads": n_threads, "progress": progress}
+        reading = {
+            **reading, "counts": counts, "threads": n_threads, "memory_limit": memory_limit, "progress": progress
+        }  # fmt: skip
         parts = _read_parts(texts, checked, groups, reading)
         state = seed_state(parts, checked, n_threads)
     pieces = _learned(_Trainer(checked, e_step, n_threads, state), settings, checkpoint, progress)
