@@ -26,6 +26,7 @@ from jittok.training.sentencepiece_corpus import (
     reads_paths,
     some_texts,
     spilling,
+    taken_from,
     whole_texts,
     words_of_counts,
 )
@@ -118,8 +119,8 @@ class _EndCounter(TextCounter):
         from jittok.kernels.sentencepiece_corpus import WHOLE
         from jittok.kernels.train_unigram import copy_last_words
 
-        counter = self._free.pop() if self._free else WordCounter(self._mode, self._spill)
-        counter_of_ends = self._free_ends.pop() if self._free_ends else WordCounter(WHOLE, self._spill_of_ends)
+        counter = taken_from(self._free) or WordCounter(self._mode, self._spill)
+        counter_of_ends = taken_from(self._free_ends) or WordCounter(WHOLE, self._spill_of_ends)
         left_out = np.zeros(3, np.int64)
         data, starts, ends = self.reader.read(batch, self._strips, left_out)
         counter.add(data, starts, ends)

@@ -274,11 +274,20 @@ class WordCounter:
         return CountedWords(data[: size + kernels.PADDING], indptr, counts)
 
 
+def taken_from(free: list[WordCounter]) -> WordCounter | None:
+    """One of the counters that no thread has, which is taken out; None if there are none."""
+    try:
+        return free.pop()
+    except IndexError:
+        return None
+
+
 def merged_counters(counters: list[WordCounter]) -> WordCounter:
     """Add all words to the counter that has the most."""
     from jittok.kernels.sentencepiece_corpus import WHOLE
 
     counters = sorted(counters, key=lambda counter: -int(counter.table.numbers[0]))
+    counters[0].spill = None  # all are in memory
     for other in counters[1:]:
         words = other.words()
         counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
@@ -320,7 +329,7 @@ class TextCounter:
 
     def work(self, batch: TextBatch) -> tuple[NDArray[np.int64], int, int]:
         """Count a batch: how many texts were left out, how many were nothing but blanks, and bytes."""
-        counter = self._free.pop() if self._free else WordCounter(self._mode, self._spill)
+        counter = taken_from(self._free) or WordCounter(self._mode, self._spill)
         left_out = np.zeros(3, np.int64)
         data, starts, ends = self.reader.read(batch, self._strips, left_out)
         counter.add(data, starts, ends)
