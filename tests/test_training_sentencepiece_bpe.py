@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import jittok
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning, UnsupportedError
 from jittok.formats import sentencepiece_model
-from jittok.training import sentencepiece_bpe, sentencepiece_corpus, texts
+from jittok.training import sentencepiece_bpe, sentencepiece_corpus
+from jittok.training import texts as text_reading
 from jittok.training.sentencepiece_bpe import PieceLearner, train_sentencepiece_bpe
 from jittok.training.sentencepiece_corpus import (
     alphabet_of,
@@ -313,7 +314,7 @@ def test_samples(monkeypatch):
     numbers = np.array([int(line.split()[1]) for line in sample])
     assert all(10 <= n <= 32 for n in np.bincount(numbers // 100))
     for batch_bytes in (100, 1 << 20):
-        monkeypatch.setattr(texts, "BATCH_BYTES", batch_bytes)
+        monkeypatch.setattr(text_reading, "BATCH_BYTES", batch_bytes)
         seen.clear()
         assert content(train_sentencepiece_bpe(iter(lines), threads=1, **options).spec) == first
         assert seen == sample
