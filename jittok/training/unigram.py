@@ -38,7 +38,7 @@ from jittok.training.sentencepiece_options import (
     model_spec,
     sentencepiece_options,
 )
-from jittok.training.workers import Workers
+from jittok.training.workers import Workers, run_aside
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -400,11 +400,11 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
 
     workers = Workers(threads)
     text, letters, n_letters = parts.text, parts.letters, len(parts.pieces)
-    order = suffix_array(text, len(letters.lead))
+    order = run_aside(suffix_array, text, len(letters.lead))
     candidates = _candidates(parts, order, options, workers)
     chosen = np.flatnonzero(_merge_line_ends(candidates))
     seed_scores = candidates.weight.astype(np.float32) * candidates.length.astype(np.float32)
-    ranking = np.lexsort((candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
+    ranking = run_aside(np.lexsort, (candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
     chosen = chosen[ranking[: _seed_size(options)]]
     piece = np.full(len(candidates.left), -1, np.int32)
     piece[chosen] = np.arange(n_letters, n_letters + len(chosen))
@@ -421,10 +421,10 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
     parent, occurrence = np.empty(len(piece), np.int32), np.empty(len(piece), np.int32)
     lowest = np.empty(parts.n_places, np.int32)
     stack = np.empty(options.max_sentencepiece_length + 4, np.int64)
-    kernels.place_pieces(order, candidates, piece, stack, parent, occurrence, lowest)
+    run_aside(kernels.place_pieces, order, candidates, piece, stack, parent, occurrence, lowest)
     del order
     starts = np.empty(parts.n_places + 1, np.int32)
-    n_edges = int(kernels.count_edges(parts.begin, parts.length, lowest, parent, starts))
+    n_edges = int(run_aside(kernels.count_edges, parts.begin, parts.length, lowest, parent, starts))
     if n_edges >= 1 << 31:
         raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
     edges = np.empty(n_edges, np.uint32)

@@ -350,7 +350,8 @@ def check_words(counts: WordCounts, *, bytewise: bool) -> None:
     data, indptr = counts.data, counts.indptr
     # Kernels add up how often each letter and pair occurs: no pair more often than its letters, no letter than its bytes.
     most, lengths = float(1 << 63), np.diff(indptr)
-    if float(lengths.astype(np.float64) @ counts.counts.astype(np.float64)) >= most / 2:
+    # Not by a product of vectors: BLAS would start threads for it, which go on spinning.
+    if float((lengths * counts.counts.astype(np.float64)).sum()) >= most / 2:
         used = data[: int(indptr[-1])]
         totals = np.bincount(used, np.repeat(counts.counts.astype(np.float64), lengths))
         if totals.max() >= most * (1 - 1e-9):

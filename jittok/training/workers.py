@@ -39,3 +39,34 @@ class Workers:
                     self.is_stopped.set()
                     for future in pending:
                         future.cancel()
+
+
+def run_aside(run: Callable[..., T], *arguments: Any) -> T:
+    """Call `run` in a thread of its own, and wait: Ctrl-C need not wait for its end, which comes unheeded then.
+
+    Parameters
+    ----------
+    run, arguments
+        What may take longer than a second and cannot be done in slices.
+
+    Returns
+    -------
+    object
+        What it returned.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(run(*arguments))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="jittok-aside", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+    if errors:
+        raise errors[0]
+    return results[0]
