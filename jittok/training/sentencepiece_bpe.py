@@ -491,7 +491,7 @@ def train_sentencepiece_bpe(
         with spilling(memory_limit, threads) as spill:
             reading = {"spill": spill, "threads": threads, "progress": progress, **reading}
             words = _words(texts, counts, each[sizes[-1]], reading)
-        alphabet = alphabet_of_all(words, each[sizes[0]])
+        alphabet = alphabet_of_all(words, each[sizes[0]], thread_count(threads))
         room = _room(each[sizes[-1]], alphabet)
         learner = PieceLearner.begin(words, alphabet, each[sizes[-1]], room, thread_count(threads))
         del words
@@ -519,7 +519,7 @@ def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: d
     if counts is not None:
         words = [words_of_counts(counts, options)]
     else:
-        words = text_counter(texts, options, **reading).words_of_threads()
+        words = text_counter(texts, options, **reading).words_of_threads(Workers(thread_count(reading["threads"])))
     report = words[0].report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
         warnings.warn(report.summary(), TextWarning, stacklevel=3)

@@ -24,6 +24,7 @@ from jittok.training.progress import Progress
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
 from jittok.training.texts import TextBatch, TextReport, read_texts
 from jittok.training.word_counts import WordCounts, check_order, check_words
+from jittok.training.workers import Workers
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -372,17 +373,18 @@ class TextCounter:
             words = merged_counters(self._free or [WordCounter(self._mode)]).words()
         return CountedWords(words.data, words.indptr, words.counts, self.report)
 
-    def words_of_threads(self) -> list[CountedWords]:
+    def words_of_threads(self, workers: Workers) -> list[CountedWords]:
         """The words that each thread counted, at least one of them; a word may be among those of several."""
         if self._spill is not None:
             return [self.words()]
         counters = self._free or [WordCounter(self._mode)]
         self._free = []
-        result = []
-        while counters:
-            words = counters.pop().words()
-            result.append(CountedWords(words.data, words.indptr, words.counts, self.report))
-        return result
+
+        def listed(_: int) -> CountedWords:
+            words = counters.pop().words()  # so that its table is given up
+            return CountedWords(words.data, words.indptr, words.counts, self.report)
+
+        return list(workers.map(listed, list(range(len(counters)))))
 
 
 def reads_paths(texts: object) -> bool:
@@ -645,13 +647,17 @@ def alphabet_of(words: CountedWords, options: SentencePieceOptions) -> Alphabet:
     return alphabet_of_all([words], options)
 
 
-def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptions) -> Alphabet:
-    """Choose the alphabet of words that are in several lists; see :func:`alphabet_of`."""
+def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptions, threads: int = 1) -> Alphabet:
+    """Choose the alphabet of words that are in several lists, on threads; see :func:`alphabet_of`."""
     from jittok.kernels.sentencepiece_corpus import count_characters
 
-    dense = np.zeros(0x110000, np.int64)
-    for words in several:
+    def counted(words: CountedWords) -> NDArray[np.int64]:
+        dense = np.zeros(0x110000, np.int64)
         count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
+        return dense
+
+    first, *others = Workers(threads).map(counted, list(several))
+    dense: NDArray[np.int64] = sum(others, first)
     dense[ord(BLANK)] += dense[ord(" ")]
     dense[ord(" ")] = 0
     characters = np.flatnonzero(dense)
