@@ -8,7 +8,8 @@
 
 DIR holds ``english.txt``, ``code.txt`` and ``multi.txt``. Times are CPU seconds of all threads: the trainers take turns in
 one process, after a run of each on little text, and what counts is the ratio of one turn's times. jittok's tokenizer is
-not used, so its tables are not built. Peak memory is that of a process of its own for each. Peers that are not installed are left out (tokenizers, gigabpe, rustbpe).
+not used, so its tables are not built. Peak memory is that of a process of its own for each. Peers that are not installed
+are left out (tokenizers, gigabpe, rustbpe).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from jittok.training.sentencepiece_options import (
     model_spec,
     sentencepiece_options,
 )
-from jittok.training.workers import Workers
+from jittok.training.workers import Workers, run_aside
 
 if TYPE_CHECKING:
     from jittok.kernels.train_sentencepiece_bpe import Trainer
@@ -277,7 +277,8 @@ def _new_trainer(
         | kernels.ANY_SCRIPTS * (not options.split_by_unicode_script)
     )
     letter_of, letter_kind = read_only(letter_of), read_only(kind[:n_letters].copy())
-    counters = Workers(threads).map(lambda words: _parts_of_words(words, letter_of, letter_kind, rules), list(several))
+    workers = Workers(threads)
+    counters = workers.map(lambda words: _parts_of_words(words, letter_of, letter_kind, rules, workers), list(several))
     words = merged_counters(list(counters)).words()
     n_cells = int(words.indptr[-1]) + len(words.counts) + 2
     if n_cells >= 1 << 31:
@@ -287,7 +288,7 @@ def _new_trainer(
     cells = zeros(kernels.CELL * n_cells, np.int32)
     weights = np.zeros(int((words.counts >= 1 << 31).sum()) + 1, np.int64)
     arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), letter_of
-    used = int(kernels.lay_out_words(*arguments, cells, weights))
+    used = int(run_aside(kernels.lay_out_words, *arguments, cells, weights))
     cells = cells[: kernels.CELL * used]
     bits = max(n_letters - 1, 1).bit_length()
     key = np.zeros(n_symbols, np.uint64)
@@ -327,13 +328,15 @@ def _new_trainer(
     while True:
         slots = max(2 * len(trainer.count), 16).bit_length()
         slot_key, slot_pair = np.zeros(1 << slots, np.uint64), np.empty(1 << slots, np.int32)
-        if int(kernels.find_pairs(trainer, slot_key, slot_pair)) == kernels.DONE:
+        if int(run_aside(kernels.find_pairs, trainer, slot_key, slot_pair)) == kernels.DONE:
             break
         trainer = _with_room(trainer, kernels.NO_PAIR_ROOM)
     return trainer, letters
 
 
-def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int) -> WordCounter:
+def _parts_of_words(
+    words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int, workers: Workers
+) -> WordCounter:
     """Count the parts of words that pieces may lie in."""
     from jittok.kernels import train_sentencepiece_bpe as kernels
     from jittok.kernels.sentencepiece_corpus import WHOLE
@@ -344,7 +347,7 @@ def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDA
     starts, ends, weights = (np.empty(room, np.int64) for _ in range(3))
     n_parts = np.zeros(1, np.int64)
     at = 0
-    while at < len(words.counts):
+    while at < len(words.counts) and not workers.is_stopped.is_set():
         at = int(kernels.cut_words(*arguments, at, starts, ends, weights, n_parts))
         n = int(n_parts[0])
         counter.add(words.data, starts[:n], ends[:n], weights[:n])
