@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels.machine import equal_bits, highest_bit
+from jittok.kernels.machine import equal_bits, highest_bit, load64, multiply
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
     ADDED_TOKENS_MAX_LENGTH,
+    ADDED_TOKENS_SHIFT,
     ADDED_TOKENS_SKIPPING,
+    SEEN_FACTOR,
     TOKEN_SINGLE_WORD,
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
@@ -32,6 +34,8 @@ SPACE = 16
 
 #: How many kinds of token endings the search compares at most.
 MAX_ENDINGS = 8
+
+_FACTOR = np.uint64(SEEN_FACTOR)
 
 
 @helper
@@ -67,6 +71,31 @@ def _last_ending(data: Any, low: Any, position: Any, endings: Any) -> int:
             return base + highest_bit(found) + 1
         position = base
     return low
+
+
+@helper
+def _may_end(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> int:
+    """Whether a token may end before `end`; see AddedTokenTables.gate. 1 for some places where none does."""
+    if end < 8:
+        return 1
+    kinds = int(gate[(np.int64(data[end - 1]) << 8) | np.int64(data[end - 2])])
+    if kinds <= 1:
+        return kinds
+    if kinds & 1:
+        return 1
+    # Backwards, as the last byte counts most: of what is loaded it is the highest already.
+    word = load64(data, end - 8)
+    mask = (np.uint64(1) << (np.uint64(64) - np.uint64(shift))) - np.uint64(1)
+    for length in range(3, 9):
+        if kinds >> (length - 2) & 1:
+            low = np.uint64(64 - 8 * length)
+            hashed = multiply(((word >> low) << low) ^ np.uint64(length), _FACTOR)
+            place = hashed >> np.uint64(shift)
+            if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
+                place = (hashed >> np.uint64(2 * shift - 64)) & mask
+                if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
+                    return 1
+    return 0
 
 
 @kernel
@@ -121,7 +150,9 @@ def find_added_tokens(
     Notes
     -----
     Time is linear in the bytes of the segments, and with tokens of up to `WINDOW` bytes memory is that of
-    the rows plus at most `WINDOW` candidates. Built without `skipping`, tokens not enabled that begin with
+    the rows plus at most `WINDOW` candidates. Where no token is near, a byte costs a look at the kinds of endings, with
+    many kinds into a filter of endings, and the automaton does not run; it stops where the tokens that it may be in
+    cannot end where they would. Built without `skipping`, tokens not enabled that begin with
     each other cost one step for each such prefix. Source: A. Aho, M. Corasick, "Efficient string matching",
     1975; the rules are those of tokenizers 0.23.3 and tiktoken 0.14.0.
     """
@@ -141,6 +172,11 @@ def find_added_tokens(
     word_class_of = tables.word_class_of
     endings = tables.endings
     filtered = endings.shape[0] > 0
+    depths = tables.depths
+    gate = tables.gate
+    seen = tables.seen
+    shift = tables.numbers[ADDED_TOKENS_SHIFT]
+    gated = gate.shape[0] > 0
     for segment in range(first, last):
         begin = starts[segment]
         end = ends[segment]
@@ -161,9 +197,15 @@ def find_added_tokens(
                     position = _last_ending(data, low, position, endings)
                     if position == low:
                         break
+                elif state == 0 and gated:
+                    while position > low and _may_end(gate, seen, shift, data, position) == 0:
+                        position -= 1
+                    if position == low:
+                        break
                 position -= 1
                 byte = data[position]
                 child = 0
+                before = state
                 while state != 0:
                     child = child_start[state]
                     past = child_start[state + 1]
@@ -176,7 +218,11 @@ def find_added_tokens(
                     if child < child_start[state + 1] and labels[child] == byte:
                         break
                     state = fallback[state]
+                fell = state != before
                 state = child if state != 0 else root_next[byte]
+                if gated and fell:
+                    while state != 0 and _may_end(gate, seen, shift, data, position + depths[state]) == 0:
+                        state = fallback[state]
                 if state != 0 and longest[state] >= 0 and position < middle:
                     if count + found == capacity:
                         return -(2 * capacity + WINDOW)
@@ -242,19 +288,19 @@ def find_added_tokens(
 
 @kernel
 def build_automaton(
-    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, current: Any
+    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, depths: Any, current: Any
 ) -> int:
-    """Build the automaton of the sorted, distinct, reversed tokens.
+    """Build the automaton of distinct tokens, read backwards.
 
     Parameters
     ----------
-    order : int32[n_tokens]
-        Which token each of the sorted strings is.
-    indptr : int64[n_tokens + 1], data : uint8[n_bytes]
-        The strings, sorted, one after another.
-    child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest : int32[n_bytes + 1]
-        Output, see :class:`AddedTokenTables`.
-    current : int32[2, n_tokens]
+    order : int32[n]
+        The tokens, sorted by what they are when read backwards; not empty.
+    indptr : int64[n_tokens + 1], data : uint8[m]
+        Token i is ``data[indptr[i]:indptr[i + 1]]``.
+    child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest, depths : int32[n_bytes + 1]
+        Output, see :class:`AddedTokenTables`; of the `n_bytes` that these tokens have in all.
+    current : int32[2, n]
         Scratch: the strings longer than the present depth, and the state of each.
 
     Returns
@@ -262,13 +308,14 @@ def build_automaton(
     int
         The number of states. Time is linear in `n_bytes`, times the logarithm of the number of children.
     """
-    n_active = indptr.shape[0] - 1
+    n_active = order.shape[0]
     for i in range(n_active):
         current[0, i] = i
         current[1, i] = 0
     n_states = 1
     fallback[0] = 0
     longest[0] = -1
+    depths[0] = 0
     child_start[0] = 1
     depth = 0
     closed = 0  # states below this one know where their children start
@@ -278,7 +325,8 @@ def build_automaton(
         label = -1
         for i in range(n_active):
             string = current[0, i]
-            byte = np.int64(data[indptr[string] + depth])
+            end = indptr[order[string] + 1]
+            byte = np.int64(data[end - 1 - depth])
             state = current[1, i]
             if state != parent or byte != label:
                 while closed < state:
@@ -288,6 +336,7 @@ def build_automaton(
                 label = byte
                 labels[n_states] = byte
                 longest[n_states] = -1
+                depths[n_states] = depth + 1
                 # The fallback: the first state on the parent's chain that has such a child.
                 chain = state
                 fallback[n_states] = 0
@@ -306,7 +355,7 @@ def build_automaton(
                         fallback[n_states] = first
                         break
                 n_states += 1
-            if indptr[string] + depth + 1 == indptr[string + 1]:
+            if indptr[order[string]] + depth + 1 == end:
                 longest[n_states - 1] = order[string]
             else:
                 current[0, kept] = string
