@@ -600,9 +600,10 @@ class Engine:
         return self._enabled_in_stages(is_ordinary, False)
 
     def _enabled_in_stages(self, wanted: NDArray[np.bool_], raises: bool) -> Enabled:
-        stages = self.plan.raw_tokens, self.plan.normalized_tokens
-        nothing = np.zeros(0, np.bool_)
-        return Enabled(*(nothing if stage is None else _frozen(wanted[stage.members]) for stage in stages), raises)
+        def of(stage: AddedTokenStage | None) -> NDArray[np.bool_]:
+            return np.zeros(0, np.bool_) if stage is None else _frozen(wanted[stage.members])
+
+        return Enabled(of(self.plan.raw_tokens), of(self.plan.normalized_tokens), raises)
 
     @cached_property
     def _special(self) -> dict[str, list[int]]:

@@ -137,7 +137,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
     if is_byte_level(spec) and not isinstance(model, RankModel):
-        token_bytes, bytes_indptr = _from_alphabet(by_id, encoded, of_model)
+        token_bytes, bytes_indptr = _from_alphabet(by_id, strings, string_indptr, of_model)
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
     present = np.flatnonzero(flags)
@@ -219,13 +219,15 @@ def _joined(parts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _from_alphabet(
-    texts: list[str], encoded: list[bytes], of_model: NDArray[np.bool_]
+    texts: list[str], strings: NDArray[np.uint8], indptr: NDArray[np.int64], of_model: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes that byte-level token strings stand for.
+    """Return the bytes that byte-level token strings stand for; `strings` and `indptr` are those of `texts`.
 
     A token of the model with any character outside the alphabet stands for its own UTF-8, as the
     reference decodes it; so does every token that is not the model's.
     """
+    chosen = np.flatnonzero(of_model)
+    texts = [texts[number] for number in chosen.tolist()]
     codepoints = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     ends = np.cumsum(lengths)
@@ -234,18 +236,18 @@ def _from_alphabet(
     mapped = byte_of[np.minimum(codepoints, len(byte_of) - 1)]
     outside = np.zeros(len(codepoints) + 1, dtype=np.int64)
     np.cumsum(mapped < 0, out=outside[1:])
-    plain = of_model & (outside[ends] == outside[ends - lengths])
-    if plain.all():
-        indptr = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-        return mapped.astype(np.uint8), indptr
-    own, own_indptr = _joined([b"" if is_plain else whole for is_plain, whole in zip(plain.tolist(), encoded, strict=True)])
-    sizes = np.where(plain, lengths, np.diff(own_indptr))
-    indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+    is_inside = outside[ends] == outside[ends - lengths]
+    plain = np.zeros(len(of_model), dtype=np.bool_)
+    plain[chosen] = is_inside
+    own_sizes = np.diff(indptr)
+    sizes = own_sizes.copy()
+    sizes[chosen[is_inside]] = lengths[is_inside]
+    result_indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
     is_mapped = np.repeat(plain, sizes)
     result = np.empty(len(is_mapped), dtype=np.uint8)
-    result[is_mapped] = mapped[np.repeat(plain, lengths)]
-    result[~is_mapped] = own
-    return result, indptr
+    result[is_mapped] = mapped[np.repeat(is_inside, lengths)]
+    result[~is_mapped] = strings[np.repeat(~plain, own_sizes)]
+    return result, result_indptr
 
 
 class Vocabulary:

@@ -65,12 +65,13 @@ def build_added_tokens(tokens: Iterable[AddedToken], *, skipping: bool = True) -
     fallback = np.zeros(n_bytes + 1, dtype=np.int32)
     longest = np.full(n_bytes + 1, -1, dtype=np.int32)
     depths = np.zeros(n_bytes + 1, dtype=np.int32)
-    scratch = np.zeros((2, len(order)), dtype=np.int32)
+    strings = np.zeros(n_bytes, dtype=np.uint8)
+    scratch = np.zeros((4, len(order)), dtype=np.int32)
     build: Any = kernels.build_automaton
     if n_bytes < _SMALL:
         build = getattr(build, "py_func", build)
     n_states = build(
-        order, read_only(indptr), read_only(data), child_start, labels, fallback, longest, depths, scratch
+        order, read_only(indptr), read_only(data), child_start, labels, fallback, longest, depths, strings, scratch
     )
     # Most tokens begin or end alike, so that far less is used than there might have been.
     used = [array[:n_states].copy() for array in (labels, fallback, longest, depths)]
@@ -121,11 +122,9 @@ def _sorted_backwards(
     depth = 0
     while len(open_places):
         if len(open_places) <= _FEW:
-            strings = order[open_places].tolist()
-            found = sorted(
-                range(len(strings)), key=lambda i: (group[open_places[i]], contents[strings[i]][::-1], strings[i])
-            )
-            order[open_places] = [strings[i] for i in found]
+            rest = zip(group[open_places].tolist(), order[open_places].tolist(), strict=True)
+            sorted_rest = sorted((number, contents[string][::-1], string) for number, string in rest)
+            order[open_places] = [string for _, _, string in sorted_rest]
             kept = [True] * len(order)
             for place, before in zip(open_places[1:].tolist(), open_places.tolist(), strict=False):
                 kept[place] = contents[order[place]] != contents[order[before]]
@@ -222,9 +221,10 @@ def _filter(
     long = lengths > 1
     ends, lengths = ends[long], np.minimum(lengths[long], 8)
     pairs = (data[ends - 1].astype(np.int64) << 8) | data[ends - 2]
-    np.bitwise_or.at(gate, pairs, (1 << (lengths - 2)).astype(np.uint8))
+    for length in range(2, 9):
+        gate[pairs[lengths == length]] |= np.uint8(1 << (length - 2))
     bits = max(10, (_BITS_PER_TOKEN * len(ends)).bit_length())
-    seen = np.zeros(1 << (bits - 6), dtype=np.uint64)
+    seen = np.zeros(1 << bits, dtype=np.bool_)
     long = lengths > 2
     ends, lengths = ends[long], lengths[long]
     key = np.zeros(len(ends), np.uint64)
@@ -232,6 +232,6 @@ def _filter(
         byte = np.where(i < lengths, data[ends - 1 - i], 0)
         key |= byte.astype(np.uint64) << np.uint64(56 - 8 * i)
     hashed = (key ^ lengths.astype(np.uint64)) * np.uint64(tables.SEEN_FACTOR)
-    for place in (hashed >> np.uint64(64 - bits), (hashed >> np.uint64(64 - 2 * bits)) & np.uint64((1 << bits) - 1)):
-        np.bitwise_or.at(seen, place >> np.uint64(6), np.uint64(1) << (place & np.uint64(63)))
-    return gate, seen, 64 - bits
+    seen[hashed >> np.uint64(64 - bits)] = True
+    seen[(hashed >> np.uint64(64 - 2 * bits)) & np.uint64((1 << bits) - 1)] = True
+    return gate, np.packbits(seen, bitorder="little").view("<u8").astype(np.uint64), 64 - bits

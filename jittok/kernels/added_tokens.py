@@ -79,22 +79,23 @@ def _may_end(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> int:
     if end < 8:
         return 1
     kinds = int(gate[(np.int64(data[end - 1]) << 8) | np.int64(data[end - 2])])
-    if kinds <= 1:
-        return kinds
     if kinds & 1:
         return 1
-    # Backwards, as the last byte counts most: of what is loaded it is the highest already.
+    # The last byte counts most: of what is loaded it is the highest already.
     word = load64(data, end - 8)
-    mask = (np.uint64(1) << (np.uint64(64) - np.uint64(shift))) - np.uint64(1)
-    for length in range(3, 9):
-        if kinds >> (length - 2) & 1:
+    length = 8
+    left = kinds << 1 & 255
+    while left:
+        if left & 128:
             low = np.uint64(64 - 8 * length)
             hashed = multiply(((word >> low) << low) ^ np.uint64(length), _FACTOR)
             place = hashed >> np.uint64(shift)
             if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
-                place = (hashed >> np.uint64(2 * shift - 64)) & mask
+                place = (hashed << np.uint64(64 - shift)) >> np.uint64(shift)
                 if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
                     return 1
+        left = left << 1 & 255
+        length -= 1
     return 0
 
 
@@ -288,8 +289,9 @@ def find_added_tokens(
 
 @kernel
 def build_automaton(
-    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, depths: Any, current: Any
-) -> int:
+    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, depths: Any,
+    strings: Any, current: Any,
+) -> int:  # fmt: skip
     """Build the automaton of distinct tokens, read backwards.
 
     Parameters
@@ -300,8 +302,11 @@ def build_automaton(
         Token i is ``data[indptr[i]:indptr[i + 1]]``.
     child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest, depths : int32[n_bytes + 1]
         Output, see :class:`AddedTokenTables`; of the `n_bytes` that these tokens have in all.
-    current : int32[2, n]
-        Scratch: the strings longer than the present depth, and the state of each.
+    strings : uint8[n_bytes]
+        Scratch: the tokens backwards, one after another.
+    current : int32[4, n]
+        Scratch, for each token that is longer than the present depth: where its next byte and its end are in
+        `strings`, its state, and its number.
 
     Returns
     -------
@@ -309,9 +314,16 @@ def build_automaton(
         The number of states. Time is linear in `n_bytes`, times the logarithm of the number of children.
     """
     n_active = order.shape[0]
+    at = 0
     for i in range(n_active):
-        current[0, i] = i
-        current[1, i] = 0
+        token = order[i]
+        current[0, i] = at
+        for place in range(indptr[token + 1] - 1, indptr[token] - 1, -1):
+            strings[at] = data[place]
+            at += 1
+        current[1, i] = at
+        current[2, i] = 0
+        current[3, i] = token
     n_states = 1
     fallback[0] = 0
     longest[0] = -1
@@ -323,11 +335,11 @@ def build_automaton(
         kept = 0
         parent = -1
         label = -1
+        depth += 1
         for i in range(n_active):
-            string = current[0, i]
-            end = indptr[order[string] + 1]
-            byte = np.int64(data[end - 1 - depth])
-            state = current[1, i]
+            at = int(current[0, i])
+            byte = int(strings[at])
+            state = int(current[2, i])
             if state != parent or byte != label:
                 while closed < state:
                     closed += 1
@@ -336,14 +348,14 @@ def build_automaton(
                 label = byte
                 labels[n_states] = byte
                 longest[n_states] = -1
-                depths[n_states] = depth + 1
+                depths[n_states] = depth
                 # The fallback: the first state on the parent's chain that has such a child.
                 chain = state
                 fallback[n_states] = 0
                 while chain != 0:
-                    chain = fallback[chain]
-                    first = child_start[chain]
-                    last = child_start[chain + 1]
+                    chain = int(fallback[chain])
+                    first = int(child_start[chain])
+                    last = int(child_start[chain + 1])
                     past = last
                     while first < last:
                         half = (first + last) >> 1
@@ -355,14 +367,15 @@ def build_automaton(
                         fallback[n_states] = first
                         break
                 n_states += 1
-            if indptr[order[string]] + depth + 1 == end:
-                longest[n_states - 1] = order[string]
+            if at + 1 == int(current[1, i]):
+                longest[n_states - 1] = current[3, i]
             else:
-                current[0, kept] = string
-                current[1, kept] = n_states - 1
+                current[0, kept] = at + 1
+                current[1, kept] = current[1, i]
+                current[2, kept] = n_states - 1
+                current[3, kept] = current[3, i]
                 kept += 1
         n_active = kept
-        depth += 1
     while closed < n_states:
         closed += 1
         child_start[closed] = n_states

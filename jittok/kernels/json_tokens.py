@@ -14,6 +14,9 @@ ESCAPED = 128
 #: What a field must be: a number, a string, or true or false.
 _NUMBER, _STRING = 0, 1
 
+_TRUE = int.from_bytes(b"true", "little")
+_FALSE = int.from_bytes(b"false", "little")
+
 #: All fields seen.
 _ALL_FIELDS = 127
 
@@ -38,6 +41,15 @@ def _find_name(names: Any, name_indptr: Any, data: Any, first: Any, last: Any) -
             if same == last - first:
                 return name
     return -1
+
+
+@helper
+def _is_word(data: Any, at: Any, word: Any, length: Any) -> bool:
+    """Whether the bytes of a number, of which the lowest comes first, stand at a place."""
+    for i in range(length):
+        if int(data[at + i]) != word >> (8 * i) & 255:
+            return False
+    return True
 
 
 @kernel
@@ -125,17 +137,10 @@ def read_added_tokens(
                 contents[written] = 0x0A
                 written += 1
                 at += 1
-            elif at + 5 < end and data[at] == 0x74 and data[at + 1] == 0x72 and data[at + 2] == 0x75 and data[at + 3] == 0x65:
+            elif at + 5 < end and _is_word(data, at, _TRUE, 4):
                 flag |= int(bits[field])
                 at += 4
-            elif (
-                at + 5 < end
-                and data[at] == 0x66
-                and data[at + 1] == 0x61
-                and data[at + 2] == 0x6C
-                and data[at + 3] == 0x73
-                and data[at + 4] == 0x65
-            ):
+            elif at + 5 < end and _is_word(data, at, _FALSE, 5):
                 at += 5
             else:
                 return -1
