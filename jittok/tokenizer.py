@@ -21,6 +21,7 @@ from .piece_decoding import PieceDecoder, make_decoder
 from .post_processing import PostProcessor, check_truncation, merged_words, reversed_texts
 from .spec import (
     AddedToken,
+    AddedTokens,
     BPEModel,
     Metaspace,
     PieceType,
@@ -32,6 +33,7 @@ from .spec import (
     UnigramModel,
 )
 from .streaming import DecodeStream
+from .tables import TOKEN_NORMALIZED, TOKEN_SPECIAL
 from .text import (
     Errors,
     Surrogates,
@@ -923,28 +925,26 @@ class Tokenizer:
         """
         if isinstance(tokens, str):
             raise ArgumentTypeError("tokens: expected a list of tokens, got one str")
-        known = {token.content: token for token in self.spec.added_tokens}
+        contents, flags = list(self.spec.added.contents), self.spec.added.flags.tolist()
+        ids = self.spec.added.ids.tolist()
+        places = {content: place for place, content in enumerate(contents)}
+        new, new_flags = _contents_and_flags(tokens, special)
         following = self._vocabulary.size
-        for number, token in enumerate(tokens):
-            if isinstance(token, str):
-                token = AddedToken(0, token, special=special, normalized=not special)
-            if not isinstance(token, AddedToken):
-                raise ArgumentTypeError(
-                    f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}"
-                )
-            if not token.content:
-                raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
-            own = self.token_to_id(token.content)
-            if token.content in known:
-                own = known[token.content].id
-            elif own is None:
+        for content, flag, own in zip(new, new_flags, self._vocabulary.ids_of(new).tolist(), strict=True):
+            place = places.get(content)
+            if place is not None:
+                # As in the reference, a token that was special stays so.
+                flags[place] = flag | (flags[place] & TOKEN_SPECIAL)
+                continue
+            if own < 0:
                 own = following
                 following += 1
-            # As in the reference, a token that was special stays so.
-            was_special = token.content in known and known[token.content].special
-            known[token.content] = replace(token, id=own, special=token.special or was_special)
-        added = tuple(sorted(known.values(), key=lambda token: token.id))
-        spec = replace(self.spec, added_tokens=added)
+            places[content] = len(contents)
+            contents.append(content)
+            flags.append(flag)
+            ids.append(own)
+        added = AddedTokens(contents, np.array(ids, np.int64), np.array(flags, np.uint8))
+        spec = replace(self.spec, added_tokens=added.take(np.argsort(added.ids, kind="stable")))
         return Tokenizer(spec, plan=self.plan.with_added_tokens(spec))
 
     def with_vocabulary(self, pieces: Iterable[str] | None) -> Tokenizer:
@@ -1310,14 +1310,32 @@ class Tokenizer:
     @cached_property
     def _shown_contents(self) -> dict[int, str]:
         """What each added token is shown as when found in normalised text."""
-        tokens = self.spec.added_tokens
-        contents = [token.content for token in tokens]
+        added = self.spec.added
+        contents: Sequence[str] = added.contents
         normalizer = self.plan.normalizer
         if normalizer is not None:
             normalized = normalizer.apply_strings(contents)
-            pairs = zip(tokens, normalized, strict=True)
-            contents = [text if token.normalized else token.content for token, text in pairs]
-        return {token.id: content for token, content in zip(tokens, contents, strict=True)}
+            triples = zip(contents, normalized, (added.flags & TOKEN_NORMALIZED).tolist(), strict=True)
+            contents = [text if is_normalized else content for content, text, is_normalized in triples]
+        return dict(zip(added.ids.tolist(), contents, strict=True))
+
+
+def _contents_and_flags(tokens: Iterable[str | AddedToken], special: bool) -> tuple[list[str], list[int]]:
+    """What :meth:`Tokenizer.with_added_tokens` is given, checked: contents, and ``TOKEN_*`` bits."""
+    tokens = list(tokens)
+    if set(map(type, tokens)) <= {str} and all(tokens):
+        return tokens, [TOKEN_SPECIAL if special else TOKEN_NORMALIZED] * len(tokens)  # type: ignore[return-value]
+    given = []
+    for number, token in enumerate(tokens):
+        if isinstance(token, str):
+            token = AddedToken(0, token, special=special, normalized=not special)
+        if not isinstance(token, AddedToken):
+            raise ArgumentTypeError(f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}")
+        if not token.content:
+            raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
+        given.append(token)
+    columns = AddedTokens.of(given)
+    return list(columns.contents), columns.flags.tolist()
 
 
 def load(
