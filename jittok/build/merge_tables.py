@@ -100,6 +100,29 @@ def build_sampling_merges(model: BPEModel | RankModel, *, byte_level: bool) -> M
     return _merges(model, byte_level=byte_level, all_pairs=True)[0]
 
 
+def last_pairs(
+    model: BPEModel | RankModel, *, byte_level: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The tokens that merging their own text makes, and the pair that does it at last, in the order of the merges.
+
+    It is the only pair that ever makes the token: what happens within its text does not depend on what stands around
+    it, as long as nothing is merged across its ends. So a model that lists these pairs only, in this order, is the same.
+
+    Parameters
+    ----------
+    model, byte_level
+        As for :func:`build_merge_tables`, which raises what the model cannot be.
+
+    Returns
+    -------
+    made, left, right : int64[n]
+        Ids.
+    """
+    general, pairs = _merges(model, byte_level=byte_level, all_pairs=True)
+    made, by = _last_merges(general)
+    return made.astype(np.int64), pairs[0, by], pairs[1, by]
+
+
 def _merges(
     model: BPEModel | RankModel, *, byte_level: bool, all_pairs: bool
 ) -> tuple[MergeTables, NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""The command line: ``jittok encode | count | train | info | warmup | demo``.
+"""The command line: ``jittok encode | count | train | convert | info | warmup | demo``.
 
 Exit codes: 0 done; 1 an error that the message explains; 2 wrong arguments; 130 interrupted.
 """
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import corpus, demo, info, train, warmup
+    from jittok.cli import convert, corpus, demo, info, train, warmup
 
     parser = argparse.ArgumentParser(
         prog="jittok", description="Turn text into token ids, exactly as the reference libraries do."
@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     corpus.add_count(commands)
     info.add(commands)
     train.add(commands)
+    convert.add(commands)
     warmup.add(commands)
     demo.add(commands)
     return parser

@@ -50,7 +50,6 @@ from jittok.spec import (
     Punctuation,
     RankModel,
     Replace,
-    SentencePieceModel,
     SentencePieceNormalizer,
     Split,
     SplitBehavior,
@@ -909,8 +908,8 @@ def write(spec: TokenizerSpec) -> bytes:
     ----------
     spec
         Its model must be a :class:`~jittok.spec.BPEModel`, :class:`~jittok.spec.WordPieceModel`,
-        :class:`~jittok.spec.WordLevelModel` or :class:`~jittok.spec.UnigramModel`; or a unigram
-        :class:`~jittok.spec.SentencePieceModel`, see :func:`~jittok.formats.unigram_conversion.as_unigram`.
+        :class:`~jittok.spec.WordLevelModel` or :class:`~jittok.spec.UnigramModel`; of others
+        :func:`jittok.formats.conversion.convert` makes one.
 
     Returns
     -------
@@ -922,10 +921,6 @@ def write(spec: TokenizerSpec) -> bytes:
     UnsupportedError
         The format cannot say what the spec says.
     """
-    if isinstance(spec.model, SentencePieceModel) and spec.model.algorithm == "unigram":
-        from jittok.formats.unigram_conversion import as_unigram
-
-        spec = as_unigram(spec)
     model = spec.model
     if not isinstance(model, BPEModel | WordPieceModel | WordLevelModel | UnigramModel):
         kind, other = ("byte ranks", ".tiktoken") if isinstance(model, RankModel) else ("a SentencePiece model", ".model")
