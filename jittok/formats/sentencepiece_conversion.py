@@ -41,7 +41,8 @@ from jittok.spec import (
 
 _BLANK = "\u2581"
 _BLANKS = Replace(" {2,}", " ", is_regex=True)
-_LAST_BLANK = Replace(r" \z", "", is_regex=True)
+#: Blanks that come last, or U+2581, which SentencePiece takes for them there.
+_LAST_BLANKS = Replace(f"[ {_BLANK}]+\\z", "", is_regex=True)
 
 #: Where ids may differ.
 NOTE_SUMS = (
@@ -134,9 +135,9 @@ def _normalizers(step: SentencePieceNormalizer) -> tuple[Normalizer, ...]:
         if step.symbols:
             found.append(_BLANKS)
         elif step.add_dummy_prefix:
-            found += [_BLANKS, _LAST_BLANK]  # the first one stands for the prefix
+            found += [_BLANKS, _LAST_BLANKS, Prepend(" "), _BLANKS]
         else:
-            found += [Strip(), _BLANKS]
+            found += [_BLANKS, _LAST_BLANKS, Strip(right=False)]
     else:
         # Metaspace would put no blank before a text that begins with one.
         found += [*([Prepend(_BLANK)] if step.add_dummy_prefix else []), Replace(" ", _BLANK)]
@@ -147,9 +148,8 @@ def _pre_tokenizers(step: SentencePieceNormalizer, pieces: Sequence[str]) -> tup
     """Words begin with blanks, unless there are pieces that go across."""
     if not step.remove_extra_whitespaces and crosses(pieces):
         return ()
-    scheme: Literal["always", "first", "never"] = "first" if step.symbols else "always"
-    if not (step.add_dummy_prefix and step.remove_extra_whitespaces):
-        scheme = "never"
+    with_prefix = step.symbols and step.add_dummy_prefix and step.remove_extra_whitespaces
+    scheme: Literal["first", "never"] = "first" if with_prefix else "never"
     return (Metaspace(_BLANK, scheme, split=not crosses(pieces)),)
 
 
