@@ -32,12 +32,15 @@ from jittok.tables import (
     PieceTables,
     read_only,
 )
+from jittok.unicode.intervals import sorted_unique
 
 #: Types of pieces, as the model file numbers them.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 #: The space symbol.
 MARK = "\u2581"
+#: Stands between strings that follow one another: no character.
+_BOUND = "\ud800"
 #: Takes a whole text as one word.
 WHOLE_PATTERN = r"[\s\S]+"
 #: Symbols below this have a table of their pairs.
@@ -284,18 +287,18 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
         return character
 
     joined: set[str] = set()
-    junctions: set[str] = set()
-    for piece in spanned:
-        text = piece.replace(" ", MARK)
-        if MARK in text:
-            before = before and MARK not in text.lstrip(MARK)
-            after = after and MARK not in text.rstrip(MARK)
-        junctions.update(map("".join, zip(text, text[1:], strict=False)))
+    # Strings follow one another, each with a character in front that stands for a bound.
+    text = _BOUND + _BOUND.join(spanned).replace(" ", MARK)
+    if MARK in text:
+        before = not any(MARK in piece.lstrip(f"{MARK} ") or " " in piece.lstrip(f"{MARK} ") for piece in spanned)
+        after = not any(MARK in piece.rstrip(f"{MARK} ") or " " in piece.rstrip(f"{MARK} ") for piece in spanned)
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+    pairs = sorted_unique(codes[:-1] << np.uint64(32) | codes[1:])
     if not before:
         return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
-    for junction in junctions:
-        left, right = junction[0], junction[1]
-        if MARK not in junction:
+    for pair in pairs.tolist():
+        left, right = chr(pair >> 32), chr(pair & 0xFFFFFFFF)
+        if MARK not in (left, right) and _BOUND not in (left, right):
             joined.update((left, right))
             group[find(left)] = find(right)
     ascii_characters = [chr(i) for i in range(128) if chr(i) != " "]
@@ -380,11 +383,10 @@ class _Builder:
 
     def symbols(self, merged: Sequence[int]) -> dict[str, int]:
         """Number all symbols; returns those that may merge."""
-        counts: Counter[str] = Counter()
+        kinds = zip(self.pieces, self.types, strict=True)
+        counts = Counter("".join([piece for piece, kind in kinds if kind in (NORMAL, UNUSED)]))
         alone: dict[str, int] = {}
         for i, (piece, kind) in enumerate(zip(self.pieces, self.types, strict=True)):
-            if kind in (NORMAL, UNUSED):
-                counts.update(piece)
             if len(piece) == 1 and kind in (NORMAL, USER_DEFINED):
                 alone[piece] = i
                 counts[piece] += 1

@@ -223,8 +223,9 @@ def read_merges(data: bytes, where: str, vocab: Mapping[str, int]) -> tuple[tupl
             )
         pairs.append(pair)
         numbers.append(number)
+    left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     return check_merges(
-        pairs, vocab, "", lambda index, message: FormatError(f"{where}: line {numbers[index]}: {message}")
+        left, right, vocab, "", lambda index, message: FormatError(f"{where}: line {numbers[index]}: {message}")
     )
 
 

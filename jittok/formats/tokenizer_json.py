@@ -12,7 +12,8 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import repeat
 from operator import add, itemgetter
 from typing import Any, TypeVar
 
@@ -43,6 +44,7 @@ from jittok.spec import (
     Metaspace,
     Nmt,
     Normalizer,
+    NumberedMerges,
     PostProcessor,
     Precompiled,
     Prepend,
@@ -349,7 +351,13 @@ def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tupl
     if kinds == {str}:
         # The reference drops comment lines here too, and refuses tokens with a blank, as it cannot tell
         # where the first one ends.
-        pairs = [tuple(merge.split(" ")) for merge in values if not merge.startswith("#version")]
+        kept = values
+        if any(map(str.startswith, values, repeat("#version"))):
+            kept = [merge for merge in values if not merge.startswith("#version")]
+        if kept and set(map(str.count, kept, repeat(" "))) == {1}:
+            parts = " ".join(kept).split(" ")
+            return check_merges(parts[::2], parts[1::2], vocab, prefix, partial(_merge_error, node))
+        pairs = [tuple(merge.split(" ")) for merge in kept]
     elif kinds == {list}:
         pairs = list(map(tuple, values))
     elif not values:
@@ -368,7 +376,8 @@ def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tupl
                     )
             elif len(item.value) != 2:
                 raise item.error(f"expected two tokens, got {len(item.value)}")
-    return check_merges(pairs, vocab, prefix, lambda index, message: _merge_error(node, index, message))
+    left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return check_merges(left, right, vocab, prefix, partial(_merge_error, node))
 
 
 def _merge_error(node: Node, index: int, message: str) -> FormatError:
@@ -379,40 +388,46 @@ def _merge_error(node: Node, index: int, message: str) -> FormatError:
 
 
 def check_merges(
-    pairs: Sequence[tuple[Any, ...]],
+    left: Sequence[Any],
+    right: Sequence[Any],
     vocab: Mapping[str, int],
     prefix: str,
     make_error: Callable[[int, str], FormatError],
-) -> tuple[tuple[str, str], ...]:
+) -> NumberedMerges:
     """Check that the parts and the result of every merge are in the vocabulary.
 
     The result of (a, b) is a + b without the first ``len(prefix)`` bytes of b, whatever they are. Of a merge
     that comes twice, the reference keeps the later rank.
     """
-    left, right = list(map(itemgetter(0), pairs)), list(map(itemgetter(1), pairs))
-    known = vocab.__contains__
+    find = vocab.get
     try:
-        parts_known = all(map(known, left)) and all(map(known, right))
+        ids: tuple[list[Any], list[Any]] = list(map(find, left)), list(map(find, right))
     except TypeError:  # not hashable
-        parts_known = False
-    if not parts_known:
-        for index, pair in enumerate(pairs):
+        ids = [None], [None]
+    if None in ids[0] or None in ids[1]:
+        for index, pair in enumerate(zip(left, right, strict=True)):
             for part in pair:
                 if type(part) is not str:
                     raise make_error(index, f"expected two strings, got {list(pair)!r}")
                 if part not in vocab:
                     raise make_error(index, f"the part {part!r} of this merge is not in the vocabulary")
+    results: Iterable[Any] = map(add, left, right)
     if prefix:
         results = [_strip_join(a, b, prefix) for a, b in zip(left, right, strict=True)]
-    else:
-        results = list(map(add, left, right))
-    if not all(map(known, results)):
-        index = next(i for i, result in enumerate(results) if result not in vocab)
+    made: list[Any] = list(map(find, results))
+    if None in made:
+        index = made.index(None)
         raise make_error(index, f"the result of merging {left[index]!r} and {right[index]!r} is not in the vocabulary")
-    if len(set(results)) != len(results):  # else no pair can come twice
+    pairs: Sequence[tuple[str, str]] = list(zip(left, right, strict=True))
+    if len(set(made)) != len(made):  # else no pair can come twice
         ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        return tuple(sorted(ranks, key=ranks.__getitem__))
-    return tuple(pairs)
+        if len(ranks) != len(pairs):
+            order = sorted(ranks.values())
+            pairs = [pairs[rank] for rank in order]
+            ids, made = ([ids[0][r] for r in order], [ids[1][r] for r in order]), [made[r] for r in order]
+    merges = NumberedMerges(pairs)
+    merges.vocab, merges.ids = vocab, (*ids, made)
+    return merges
 
 
 def _strip_join(a: str, b: str, prefix: str) -> str | None:
