@@ -71,7 +71,7 @@ def test_flipped_bits(name, tmp_path):
 def test_wrong_types_at_every_path(name, tmp_path):
     value, case = DOCUMENTS[name]
     everything = list(wrong_types(value))
-    every = max(1, len(everything) // 400)  # all of them are for scripts/fuzz_readers.py
+    every = max(1, len(everything) // 120)  # all of them are for scripts/fuzz_readers.py
     results = Counter()
     for path, other, content in everything[random.Random(name).randrange(every) :: every]:
         with limited(f"{name} with {other!r} at {path}"):

@@ -120,6 +120,13 @@ class Side:
             optional_json(directory / "added_tokens.json"),
         )
 
+    def tokens_by_content(self) -> dict[str, int] | None:
+        """The ids of all added tokens, where ``added_tokens_decoder`` gives them."""
+        decoder = self.config.optional("added_tokens_decoder")
+        if decoder is None:
+            return None
+        return {token.content: token_id for token_id, token in _by_id(decoder)}
+
 
 def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "merges.txt") -> TokenizerSpec:
     """Read the two files and what stands beside them in `directory`.
@@ -310,12 +317,7 @@ def added_tokens(side: Side, named: dict[str, str]) -> tuple[list[AddedToken], d
                     extra.setdefault(token.content, token)
     special = {token.content for token in (*roles.values(), *extra.values())}
     if decoder is not None:
-        by_id: list[tuple[int, AddedToken]] = []
-        for key in decoder.mapping():
-            if not key.isascii() or not key.isdigit() or len(key) > 8 or int(key) >= MAX_TOKEN_ID:
-                raise decoder.error(f"expected ids below {MAX_TOKEN_ID} as field names, got {key!r}")
-            by_id.append((int(key), _token(decoder.child(key), None, special=False)))
-        for _, token in sorted(by_id, key=lambda pair: pair[0]):
+        for _, token in _by_id(decoder):
             tokens[token.content] = token
     else:
         older = read_vocab(side.added_tokens) if side.added_tokens.value else {}
@@ -331,6 +333,16 @@ def added_tokens(side: Side, named: dict[str, str]) -> tuple[list[AddedToken], d
     for content, token in extra.items():
         tokens.setdefault(content, token)
     return list(tokens.values()), {role: token.content for role, token in roles.items()}
+
+
+def _by_id(decoder: Node) -> list[tuple[int, AddedToken]]:
+    """The members of ``added_tokens_decoder`` in order of their ids."""
+    by_id: list[tuple[int, AddedToken]] = []
+    for key in decoder.mapping():
+        if not key.isascii() or not key.isdigit() or len(key) > 8 or int(key) >= MAX_TOKEN_ID:
+            raise decoder.error(f"expected ids below {MAX_TOKEN_ID} as field names, got {key!r}")
+        by_id.append((int(key), _token(decoder.child(key), None, special=False)))
+    return sorted(by_id, key=lambda pair: pair[0])
 
 
 def _special(content: str) -> AddedToken:

@@ -199,6 +199,7 @@ def from_json(root: Node) -> TokenizerSpec:
         decoders=_decoders(root.optional("decoder")),
         stored_truncation=_truncation(root.optional("truncation")),
         stored_padding=_padding(root.optional("padding")),
+        extra=_dropout(root.child("model"), model),
     )
 
 
@@ -216,15 +217,6 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
         return WordLevelModel(read_vocab(node.child("vocab"), lenient=True), node.child("unk_token").string())
     if kind != "BPE":
         raise node.error(f"expected a model of type BPE, WordPiece, WordLevel or Unigram, got type {kind!r}")
-    dropout = node.optional("dropout")
-    if dropout is not None:
-        if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
-            raise dropout.wrong("a number from 0 to 1")
-        if dropout.value > 0:
-            raise UnsupportedError(
-                f"{dropout.place}: BPE dropout stored in the file makes encoding random, which jittok does "
-                "not do; set it to null"
-            )
     vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
     merges = read_merges(node.child("merges"), vocab, prefix or "")
@@ -240,6 +232,16 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
         end_of_word_suffix=_optional_string(node, "end_of_word_suffix"),
         ignore_merges=_optional_flag(node, "ignore_merges"),
     )
+
+
+def _dropout(node: Node, model: object) -> dict[str, float]:
+    """The chance that a merge is left out, if it is more than none: what samples are drawn with."""
+    dropout = node.optional("dropout") if isinstance(model, BPEModel) else None
+    if dropout is None:
+        return {}
+    if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
+        raise dropout.wrong("a number from 0 to 1")
+    return {"dropout": float(dropout.value)} if dropout.value > 0 else {}
 
 
 def _word_piece(node: Node) -> WordPieceModel:
@@ -965,7 +967,7 @@ def write(spec: TokenizerSpec) -> bytes:
         "pre_tokenizer": _chain([_write_pre_tokenizer(step) for step in spec.pre_tokenizers], "pretokenizers"),
         "post_processor": _chain([_write_post_processor(step) for step in spec.post_processors], "processors"),
         "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
-        "model": _write_model(model),
+        "model": _write_model(model, spec.extra.get("dropout")),
     }
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     if isinstance(model, UnigramModel):
@@ -1003,7 +1005,9 @@ def _write_scored(model: UnigramModel) -> str:
     return f'"vocab":[{",".join(entries)}]'
 
 
-def _write_model(model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel) -> dict[str, Any]:
+def _write_model(
+    model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel, dropout: float | None
+) -> dict[str, Any]:
     if isinstance(model, UnigramModel):
         return {
             "type": "Unigram",
@@ -1023,7 +1027,7 @@ def _write_model(model: BPEModel | WordPieceModel | WordLevelModel | UnigramMode
         return {"type": "WordLevel", "vocab": dict(model.vocab), "unk_token": model.unk_token}
     return {
         "type": "BPE",
-        "dropout": None,
+        "dropout": dropout,
         "unk_token": model.unk_token,
         "continuing_subword_prefix": model.continuing_subword_prefix,
         "end_of_word_suffix": model.end_of_word_suffix,
