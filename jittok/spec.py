@@ -385,6 +385,21 @@ PreTokenizer = (
 # ---------------------------------------------------------------------------------------------------- model
 
 
+class NumberedMerges(tuple[tuple[str, str], ...]):
+    """Merges in order of rank, and the ids that a reader looked up to check them.
+
+    Attributes
+    ----------
+    vocab
+        The vocabulary that the ids are of.
+    ids
+        For each merge the ids of its parts and of its result.
+    """
+
+    vocab: Mapping[str, int]
+    ids: tuple[list[int], list[int], list[int]]
+
+
 @dataclass(frozen=True, slots=True)
 class BPEModel:
     """Byte-pair encoding over characters, as tokenizer.json and vocab.json + merges.txt state it.

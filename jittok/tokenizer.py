@@ -77,6 +77,8 @@ _SUFFIXES = {
     ".txt": "vocab.txt",
     ".jittok": "jittok",
 }
+#: Names of one of several files that a format is written as.
+_FILE_NAMES = {"vocab.json": "merges", "merges.txt": "merges"}
 
 
 class Ends(NamedTuple):
@@ -1005,51 +1007,79 @@ class Tokenizer:
 
         return TiktokenEncoding(self)
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write the tokenizer to a file.
+    def save(
+        self, path: str | os.PathLike[str], format: str | None = None, *, exact: bool = False, template: bool = True
+    ) -> None:
+        """Write the tokenizer to a file or directory, in its own or another format.
 
         Parameters
         ----------
         path
-            A file name. An existing file is replaced once the new one is complete.
+            A file name. An existing file is replaced once the new one is complete. With the formats "merges" and
+            "vocab.txt" also a directory, made if need be, where a tokenizer_config.json is written too.
         format
-            "tokenizer.json", "sentencepiece", "tiktoken", "vocab.txt" (which holds a WordPiece vocabulary and
-            nothing else) or "jittok"; None: by suffix (.json, .model or .spm, .tiktoken, .txt, .jittok).
+            "tokenizer.json", "sentencepiece", "tiktoken" (ranks only: the pattern and special tokens must be passed when it
+            is loaded), "merges" (vocab.json, merges.txt and a tokenizer_config.json in a directory), "vocab.txt" (which as a
+            file holds a WordPiece vocabulary and nothing else) or "jittok"; None: by suffix (.json, .model or .spm,
+            .tiktoken, .txt, .jittok) or name (vocab.json and merges.txt).
+        exact
+            Refuse where ids may differ for some texts, for which otherwise there is a warning.
+        template
+            Keep the special tokens that are put around texts. If false they are left out, for formats that have none.
 
         Raises
         ------
         UnsupportedError
-            The format cannot hold this tokenizer.
+            The format cannot hold this tokenizer; the message says why.
+        ConversionError
+            With `exact`: ids would differ for some texts.
         ArgumentError
             The suffix or format is not known.
         OutputError
             The file cannot be written.
+
+        Warns
+        -----
+        ConversionWarning
+            Ids may differ for some texts; the message says for which.
         """
         if not isinstance(path, str | os.PathLike):
             raise ArgumentTypeError(f"path: expected a str or a path object, got {type(path).__name__}")
         file = Path(os.fsdecode(path))
-        _write_file(file, self._as_file(format_of(file, format)))
+        chosen = format_of(file, format)
+        if chosen == "jittok" and template:
+            _write_file(file, self._as_file(chosen))
+            return
+        from .formats.conversion import content_of, convert, files_of
+
+        in_directory = chosen == "merges" or (chosen == "vocab.txt" and (file.is_dir() or not file.suffix))
+        spec, notes = convert(self.spec, chosen, exact=exact, template=template, alone=not in_directory)
+        if in_directory:
+            directory = file.parent if file.suffix in (".json", ".txt") and not file.is_dir() else file
+            contents = files_of(spec, chosen)
+            _make_directory(directory)
+            for name, content in contents.items():
+                _write_file(directory / name, content)
+        elif chosen == "jittok":
+            _write_file(file, Tokenizer(spec)._as_file("jittok"))
+        else:
+            _write_file(file, content_of(spec, chosen))
+        if notes:
+            import warnings
+
+            from .errors import ConversionWarning
+
+            message = f"{file}: ids are not the same for all texts in this format: {'; '.join(notes)}"
+            warnings.warn(message, ConversionWarning, stacklevel=2)
 
     def _as_file(self, format: str) -> bytes:
-        if format == "tokenizer.json":
-            from .formats import tokenizer_json
+        if format == "jittok":
+            from .formats import jittok_file
 
-            return tokenizer_json.write(self.spec)
-        if format == "sentencepiece":
-            from .formats import sentencepiece_model
+            return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
+        from .formats.conversion import content_of, convert
 
-            return sentencepiece_model.write(self.spec)
-        if format == "tiktoken":
-            from .formats import tiktoken_file
-
-            return tiktoken_file.write(self.spec)
-        if format == "vocab.txt":
-            from .formats import vocab_txt
-
-            return vocab_txt.write(self.spec)
-        from .formats import jittok_file
-
-        return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
+        return content_of(convert(self.spec, format, exact=False)[0], format)
 
     # ----------------------------------------------------------------------------------------------- identity
 
@@ -1452,13 +1482,20 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
         The suffix or format is not known.
     """
     file = Path(os.fsdecode(path))
-    chosen = _SUFFIXES.get(file.suffix) if format is None else format
-    if chosen is None or chosen not in _SUFFIXES.values():
+    chosen = _FILE_NAMES.get(file.name, _SUFFIXES.get(file.suffix)) if format is None else format
+    known = (*dict.fromkeys(_SUFFIXES.values()), "merges")
+    if chosen is None or chosen not in known:
         raise ArgumentError(
-            f"cannot tell a format from {file.name!r} and format={format!r}; "
-            f"pass format= one of {', '.join(dict.fromkeys(_SUFFIXES.values()))}"
+            f"cannot tell a format from {file.name!r} and format={format!r}; pass format= one of {', '.join(known)}"
         )
     return chosen
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be made: {error.strerror or error}") from None
 
 
 def _write_file(file: Path, content: bytes) -> None:

@@ -115,9 +115,12 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     _check_ids(ids, list(by_token), added, may_share)
 
     size = int(max(ids.max(initial=-1), added.ids.max(initial=-1))) + 1
-    by_id: list[Any] = [b"" if isinstance(model, RankModel) else ""] * size
-    for number, key in zip(ids.tolist(), by_token, strict=True):
-        by_id[number] = key
+    if np.array_equal(ids, np.arange(size)):
+        by_id: list[Any] = list(by_token)
+    else:
+        by_id = [b"" if isinstance(model, RankModel) else ""] * size
+        for number, key in zip(ids.tolist(), by_token, strict=True):
+            by_id[number] = key
     flags = np.zeros(size, dtype=np.uint8)
     flags[ids] = PRESENT
     if isinstance(model, SentencePieceModel):
