@@ -38,6 +38,7 @@ from .vocabulary import Vocabulary, build_vocabulary
 if TYPE_CHECKING:
     from .engine import Words
     from .formats.jittok_file import Stored
+    from .interop.huggingface import HfTokenizer
     from .interop.tiktoken import TiktokenEncoding
     from .rewriting import Rewriter
     from .segmentations import Drawn, Segmentations
@@ -926,6 +927,22 @@ class Tokenizer:
                 types[token_id] = PieceType.NORMAL if is_used else PieceType.UNUSED
         spec = replace(self.spec, model=model.with_types(bytes(types)))
         return Tokenizer(spec, vocabulary=self._vocabulary.tables)
+
+    def as_hf(self) -> HfTokenizer:
+        """Return an object with the methods of ``tokenizers.Tokenizer``, and of transformers' fast tokenizers.
+
+        Truncation and padding that are stored in the file hold there, until they are switched off.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> hf = jittok.load_default().as_hf()
+        >>> hf.encode("to be").ids == jittok.load_default().encode("to be").ids.tolist()
+        True
+        """
+        from .interop.huggingface import HfTokenizer
+
+        return HfTokenizer(self)
 
     def as_tiktoken(self) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
