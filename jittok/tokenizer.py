@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .engine import Words
     from .formats.jittok_file import Stored
     from .interop.huggingface import HfTokenizer
+    from .interop.sentencepiece import SentencePieceProcessor
     from .interop.tiktoken import TiktokenEncoding
     from .rewriting import Rewriter
     from .segmentations import Drawn, Segmentations
@@ -943,6 +944,24 @@ class Tokenizer:
         from .interop.huggingface import HfTokenizer
 
         return HfTokenizer(self)
+
+    def as_sentencepiece(self, **options: Any) -> SentencePieceProcessor:
+        """Return an object with the methods of ``sentencepiece.SentencePieceProcessor``.
+
+        Parameters
+        ----------
+        **options
+            What its calls do unless they say otherwise: `out_type`, `add_bos`, `add_eos`, `reverse`, `emit_unk_piece`,
+            `enable_sampling`, `nbest_size`, `alpha` and `num_threads`.
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a SentencePiece model.
+        """
+        from .interop.sentencepiece import SentencePieceProcessor
+
+        return SentencePieceProcessor.from_tokenizer(self, **options)
 
     def as_tiktoken(self) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
