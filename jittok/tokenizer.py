@@ -340,6 +340,29 @@ class Tokenizer:
         assert words is not None
         return words
 
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Return the ids of bytes as one piece, which is not split and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Returns
+        -------
+        int32[n]
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a rank file.
+        ArgumentTypeError
+            It is not bytes.
+        """
+        if not isinstance(piece, bytes):
+            raise ArgumentTypeError(f"piece: expected bytes, got {type(piece).__name__}")
+        return self._engine.encode_piece(piece)
+
     # ------------------------------------------------------------------------------------ other segmentations
 
     def nbest_encode(
@@ -963,8 +986,13 @@ class Tokenizer:
 
         return SentencePieceProcessor.from_tokenizer(self, **options)
 
-    def as_tiktoken(self) -> TiktokenEncoding:
+    def as_tiktoken(self, name: str | None = None) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
+
+        Parameters
+        ----------
+        name
+            Its `name`; None: that of a published encoding, or "jittok".
 
         Examples
         --------
@@ -975,7 +1003,7 @@ class Tokenizer:
         """
         from .interop.tiktoken import TiktokenEncoding
 
-        return TiktokenEncoding(self)
+        return TiktokenEncoding(self, name)
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the tokenizer to a file.

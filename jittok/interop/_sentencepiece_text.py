@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..formats._sentencepiece_schema import Field, message_classes
@@ -58,11 +58,17 @@ class ImmutableText:
         Its pieces; `begin` and `end` count characters.
     score
         The score of the segmentation, 0 where there is none.
+    bare
+        Positions of pieces whose surface is not set in the message, where it is "".
+    counted
+        The text that positions count in, where it is not `text`: decoded text before a denormalizer changed it.
     """
 
     text: str
     pieces: tuple[ImmutablePiece, ...]
     score: float = 0.0
+    bare: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
+    counted: str | None = field(default=None, repr=False, compare=False)
 
     def SerializeAsString(self) -> bytes:
         """Return the message as bytes; there, positions count bytes."""
@@ -97,12 +103,12 @@ def message(text: ImmutableText, has_score: bool = False) -> Any:
     """
     from ..encodings import utf8_positions
 
-    positions = utf8_positions(text.text).tolist()
-    pieces = [
-        {"piece": p.piece, "id": p.id, "surface": p.surface, "begin": positions[p.begin], "end": positions[p.end]}
-        for p in text.pieces
-    ]
-    result = SentencePieceText(text=text.text, pieces=pieces)
+    positions = utf8_positions(text.text if text.counted is None else text.counted).tolist()
+    result = SentencePieceText(text=text.text)
+    for number, piece in enumerate(text.pieces):
+        made = result.pieces.add(piece=piece.piece, id=piece.id, begin=positions[piece.begin], end=positions[piece.end])
+        if number not in text.bare:
+            made.surface = piece.surface
     if has_score:
         result.score = text.score
     return result

@@ -440,7 +440,23 @@ class SentencePieceProcessor:
         rows = zip(pieces, encoding, encoding.surfaces, spans, strict=True)
         text = encoding.texts[0] if encoding.texts else ""
         parts = tuple(ImmutablePiece(piece, number, surface, *span) for piece, number, surface, span in rows)
-        return ImmutableText(str(text), parts, encoding.score or 0.0)
+        return ImmutableText(str(text), parts, encoding.score or 0.0, self._bare(parts))
+
+    def _bare(self, parts: Iterable[Any]) -> frozenset[int]:
+        """Positions of pieces that messages give no surface: of the bytes of a character only the last one has one."""
+        types = self._model.types
+        found = []
+        missing = 0  # bytes of an open character
+        for place, part in enumerate(parts):
+            kind = types[part.id] if part.id < len(types) else None
+            if kind == PieceType.BYTE:
+                byte = int(part.piece[3:5], 16)
+                missing = missing - 1 if missing else (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
+                if missing:
+                    found.append(place)
+            elif kind == PieceType.CONTROL:
+                found.append(place)
+        return frozenset(found)
 
     def _proto(self, text: Any, kind: str) -> Any:
         if kind == "immutable_proto":
@@ -800,7 +816,7 @@ class SentencePieceProcessor:
 
         rows = zip(pieces, ids, surfaces, spans, strict=True)
         parts = tuple(ImmutablePiece(piece, number, surface, *span) for piece, number, surface, span in rows)
-        return self._proto(ImmutableText(text, parts), kind)
+        return self._proto(ImmutableText(text, parts, counted="".join(surfaces)), kind)
 
     def DecodePieces(self, input: Any, return_type: Any = None, **kwargs: Any) -> Any:
         """Return the text of pieces; see :meth:`Decode`."""
@@ -858,6 +874,8 @@ class SentencePieceProcessor:
         offsets = [*spans[:, 0].tolist(), int(spans[-1, 1]) if len(spans) else 0]
         if isinstance(given, str):
             return normalized, offsets
+        if not normalized and not text.strip():  # the library gives no offsets then, for bytes
+            return b"", []
         positions = utf8_positions(text).tolist()
         lengths = np.diff(utf8_positions(normalized)).tolist()
         found = [positions[at] for at, length in zip(offsets, lengths, strict=False) for _ in range(length)]
