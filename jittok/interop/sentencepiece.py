@@ -984,7 +984,12 @@ class SentencePieceProcessor:
 
     def _ids(self, given: Any) -> NDArray[np.int64]:
         """Ids as an array, all of them in the vocabulary."""
-        values = given if isinstance(given, np.ndarray) else np.asarray(_whole_numbers(given), dtype=np.int64)
+        values = given
+        if not isinstance(given, np.ndarray):
+            given = list(given)
+            values = np.array(given) if given else np.empty(0, np.int64)
+            if values.dtype.kind not in "iu" or values.ndim != 1:  # say which one is wrong
+                values = np.array(_whole_numbers(given), dtype=np.int64)
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise ArgumentTypeError(f"expected whole numbers in one dimension, got {values.dtype} in {values.ndim}")
         outside = (values < 0) | (values >= self.GetPieceSize())
@@ -1158,11 +1163,10 @@ def _piece_string(piece: Any, number: int | None) -> str:
     raise ArgumentTypeError(f"{where}: expected str or bytes, got {type(piece).__name__}")
 
 
-def _whole_numbers(given: Any) -> Sequence[int]:
-    numbers = list(given)
-    for number, value in enumerate(numbers):
+def _whole_numbers(given: Sequence[Any]) -> Sequence[int]:
+    for number, value in enumerate(given):
         if not isinstance(value, int | np.integer):
             raise ArgumentTypeError(f"id {number}: expected a whole number, got {type(value).__name__}")
         if not -(2**63) <= value < 2**63:
             raise TokenRangeError(f"piece id {value} at position {number} is out of range")
-    return numbers
+    return given
