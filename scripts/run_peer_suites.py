@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
@@ -71,9 +71,9 @@ class Result(NamedTuple):
 
 def pinned_version(name: str) -> str:
     """The version that the test extra of pyproject.toml asks for."""
-    with ROOT.joinpath("pyproject.toml").open("rb") as stream:
-        wanted = tomllib.load(stream)["project"]["optional-dependencies"]["test"]
-    return next(one.split("==")[1] for one in wanted if one.startswith(f"{name}=="))
+    found = re.search(rf'"{name}==([^"]+)"', ROOT.joinpath("pyproject.toml").read_text())
+    assert found is not None
+    return found[1]
 
 
 def fetch(name: str, version: str, folder: Path) -> Path:
@@ -103,7 +103,7 @@ def run(name: str, folder: Path, data: str) -> list[Result]:
     path = [str(ROOT / "scripts" / "peer_suites"), str(ROOT), str(site), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join(path), "PEER_DATA": data, "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "0", "RUST_BACKTRACE": "0",
+        "RUST_BACKTRACE": "0",
     }  # fmt: skip
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", f"{name}_shim", "-p", "no:cacheprovider"]
     pytest.append("--continue-on-collection-errors")
@@ -153,7 +153,8 @@ def main() -> None:
         )
         for result in results:
             if result.outcome == "failed":
-                print(f"  FAILED{'' if result.uses_wrapper else ' (wrapper not used)'} {result.name}: {result.message[:300]}")
+                note = "" if result.uses_wrapper else " (wrapper not used)"
+                print(f"  FAILED{note} {result.name}: {result.message[:300]}")
         for message, count in Counter(r.message for r in results if r.outcome == "skipped").most_common():
             print(f"  skipped {count}: {message[:200]}")
 

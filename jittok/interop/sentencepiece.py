@@ -984,7 +984,7 @@ class SentencePieceProcessor:
 
     def _ids(self, given: Any) -> NDArray[np.int64]:
         """Ids as an array, all of them in the vocabulary."""
-        values = given
+        values: NDArray[Any] = given
         if not isinstance(given, np.ndarray):
             given = list(given)
             values = np.array(given) if given else np.empty(0, np.int64)
