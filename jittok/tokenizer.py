@@ -952,21 +952,38 @@ class Tokenizer:
         spec = replace(self.spec, model=model.with_types(bytes(types)))
         return Tokenizer(spec, vocabulary=self._vocabulary.tables)
 
-    def as_hf(self) -> HfTokenizer:
+    def as_hf(self, like: Literal["tokenizers", "transformers"] = "tokenizers", **options: Any) -> HfTokenizer:
         """Return an object with the methods of ``tokenizers.Tokenizer``, and of transformers' fast tokenizers.
 
         Truncation and padding that are stored in the file hold there, until they are switched off.
+
+        Parameters
+        ----------
+        like
+            Whose `encode` and `decode` it has: tokenizers' give an encoding, and leave special tokens out of texts;
+            transformers' give a list of ids, and leave special tokens in.
+        **options
+            Attributes that transformers' tokenizers have, as `pad_token`, `eos_token` and `model_max_length`.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            An argument is none of these.
 
         Examples
         --------
         >>> import jittok
         >>> hf = jittok.load_default().as_hf()
-        >>> hf.encode("to be").ids == jittok.load_default().encode("to be").ids.tolist()
+        >>> hf.encode("to be").offsets
+        [(0, 2), (2, 5)]
+        >>> hf(["to be"])["input_ids"] == [hf.encode("to be").ids]
         True
         """
-        from .interop.huggingface import HfTokenizer
+        from .interop.huggingface import HfFastTokenizer, HfTokenizer
 
-        return HfTokenizer(self)
+        if like not in ("tokenizers", "transformers"):
+            raise ArgumentError(f"like={like!r}: expected 'tokenizers' or 'transformers'")
+        return (HfTokenizer if like == "tokenizers" else HfFastTokenizer)(self, **options)
 
     def as_sentencepiece(self, **options: Any) -> SentencePieceProcessor:
         """Return an object with the methods of ``sentencepiece.SentencePieceProcessor``.

@@ -23,6 +23,7 @@ from ..spec import AddedToken, RankModel, Template, TemplatePiece
 from ..streaming import DecodeStream
 from ..tables import PRESENT
 from ..vocabulary import token_number
+from .transformers import NAMED_TOKENS, TransformersCalls
 
 if TYPE_CHECKING:
     from ..spec import TokenizerSpec
@@ -639,12 +640,15 @@ class HfDecodeStream:
         id
             The id, or a list of some.
         """
+        before = ""
         if self._stream is None:
             self._stream = tokenizer.tokenizer.decode_stream(self._skip_special_tokens)
-            for number in self._before:
-                self._stream.push(number)
+            text = "".join(map(self._stream.push, self._before))
+            # As in tokenizers, text before an incomplete character does not count as given out.
+            if self._before and tokenizer.tokenizer.decode(self._before, self._skip_special_tokens).endswith("\ufffd"):
+                before = text
         numbers = id if isinstance(id, Sequence) else [id]
-        return "".join(map(self._stream.push, numbers)) or None
+        return before + "".join(map(self._stream.push, numbers)) or None
 
     def __copy__(self) -> HfDecodeStream:
         result = HfDecodeStream(self._before, self._skip_special_tokens)
@@ -657,13 +661,19 @@ class HfDecodeStream:
         return self.__copy__()
 
 
-class HfTokenizer:
-    """A tokenizer with the methods of ``tokenizers.Tokenizer``.
+class HfTokenizer(TransformersCalls):
+    """A tokenizer with the methods of ``tokenizers.Tokenizer``, and those of transformers' fast tokenizers besides.
+
+    Where both have a method of one name, :meth:`encode` and :meth:`decode`, it is that of tokenizers; see
+    :class:`HfFastTokenizer`.
 
     Parameters
     ----------
     tokenizer
         Any jittok tokenizer.
+    **options
+        Attributes of :class:`~jittok.interop.transformers.TransformersCalls`, as `pad_token`. A token that is not in the
+        vocabulary becomes an added one.
 
     Attributes
     ----------
@@ -673,11 +683,12 @@ class HfTokenizer:
         Whether special tokens in a text are ordinary text.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, **options: Any) -> None:
         self.tokenizer = tokenizer
         self.encode_special_tokens = False
         self._truncation = _read_truncation(tokenizer.spec.stored_truncation)
         self._padding = _read_padding(tokenizer.spec.stored_padding)
+        self._set_up(options)
 
     # ---------------------------------------------------------------------------------------- files and strings
 
@@ -898,7 +909,8 @@ class HfTokenizer:
         given = _words_of if is_pretokenized else _text_of
         first = given(sequence)
         second = None if pair is None else given(pair)
-        encoding = self._one(first, second, is_pretokenized, add_special_tokens, self._truncation)
+        options = _options(add_special_tokens, self._truncation, self.encode_special_tokens)
+        encoding = self._one(first, second, is_pretokenized, options)
         _pad_all([encoding], self._padding)
         return encoding
 
@@ -921,7 +933,8 @@ class HfTokenizer:
         TextError, ArgumentError, ArgumentTypeError
             As :meth:`jittok.Tokenizer.encode_batch`.
         """
-        return self._many(input, is_pretokenized, add_special_tokens, self._truncation, self._padding)
+        split = self.encode_special_tokens
+        return self._many(input, is_pretokenized, add_special_tokens, self._truncation, self._padding, split)
 
     def encode_batch_fast(
         self, input: Iterable[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
@@ -975,26 +988,7 @@ class HfTokenizer:
         """
         return await self.async_encode_batch(input, is_pretokenized, add_special_tokens)
 
-    def _options(self, add_special_tokens: bool, truncation: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Arguments of the jittok tokenizer's calls."""
-        options: dict[str, Any] = {"add_special_tokens": add_special_tokens}
-        options["special"] = "text" if self.encode_special_tokens else "parse"
-        if truncation is not None:
-            options["max_length"] = truncation["max_length"]
-            options["stride"] = truncation["stride"]
-            options["truncation"] = truncation["strategy"]
-            options["truncation_side"] = truncation["direction"]
-        return options
-
-    def _one(
-        self,
-        first: Any,
-        second: Any,
-        is_pretokenized: bool,
-        add_special_tokens: bool,
-        truncation: Mapping[str, Any] | None,
-    ) -> HfEncoding:
-        options = self._options(add_special_tokens, truncation)
+    def _one(self, first: Any, second: Any, is_pretokenized: bool, options: dict[str, Any]) -> HfEncoding:
         encoding = self.tokenizer.encode(first, second, is_split_into_words=is_pretokenized, **options)
         n_texts = 1 if second is None else 2
         later = tuple(HfEncoding(OneRow(window), 0, n_texts) for window in encoding.overflowing)
@@ -1007,38 +1001,36 @@ class HfTokenizer:
         add_special_tokens: bool,
         truncation: Mapping[str, Any] | None,
         padding: Mapping[str, Any] | None,
+        split_special_tokens: bool,
     ) -> list[HfEncoding]:
         if isinstance(input, str | bytes) or not isinstance(input, Iterable):
             raise ArgumentTypeError(f"input: expected a list of texts, got {type(input).__name__}")
         given = list(input)
+        options = _options(add_special_tokens, truncation, split_special_tokens)
         if is_pretokenized:
             encodings = []
             for number, item in enumerate(given):
                 first, second = _words_or_pair(item, number)
-                encodings.append(self._one(first, second, True, add_special_tokens, truncation))
+                encodings.append(self._one(first, second, True, options))
         elif set(map(type, given)) <= {str}:
-            encodings = self._rows(given, None, add_special_tokens, truncation)
+            encodings = self._rows(given, None, options)
         else:
             # Singles and pairs are two batches, whose encodings then come in the order of the input.
             parts = [_text_or_pair(item, number) for number, item in enumerate(given)]
             singles = [first for first, second in parts if second is None]
             pairs = [(first, second) for first, second in parts if second is not None]
-            alone = iter(self._rows(singles, None, add_special_tokens, truncation) if singles else ())
+            alone = iter(self._rows(singles, None, options) if singles else ())
             paired: Iterable[HfEncoding] = ()
             if pairs:
-                firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
-                paired = self._rows(firsts, seconds, add_special_tokens, truncation)
+                paired = self._rows([first for first, _ in pairs], [second for _, second in pairs], options)
             both = iter(paired)
             encodings = [next(alone if second is None else both) for _, second in parts]
         _pad_all(encodings, padding)
         return encodings
 
-    def _rows(
-        self, texts: list[str], pairs: list[str] | None, add_special_tokens: bool, truncation: Mapping[str, Any] | None
-    ) -> list[HfEncoding]:
+    def _rows(self, texts: list[str], pairs: list[str] | None, options: dict[str, Any]) -> list[HfEncoding]:
         tokenizer = self.tokenizer
-        options = self._options(add_special_tokens, truncation)
-        cuts = truncation is not None
+        cuts = "max_length" in options
         batch = tokenizer.encode_batch(texts, pairs, overflowing=cuts, **options)
         rows = Rows(batch, lambda: tokenizer.encode_batch(texts, pairs, spans=True, overflowing=cuts, **options))
         n_texts = 1 if pairs is None else 2
@@ -1239,20 +1231,22 @@ class HfTokenizer:
             for token in sorted(self.tokenizer.spec.added_tokens, key=lambda token: token.id)
         }
 
-    def add_tokens(self, tokens: Iterable[Any]) -> int:
+    def add_tokens(self, tokens: Iterable[Any], special_tokens: bool = False) -> int:
         """Add tokens.
 
         Parameters
         ----------
         tokens
             Strings, or objects with the attributes of an :class:`HfAddedToken`.
+        special_tokens
+            Whether all become special.
 
         Returns
         -------
         int
             How many are added tokens now that were not before; empty ones are ignored.
         """
-        return self._add(tokens, False)
+        return self._add(tokens, special_tokens)
 
     def add_special_tokens(self, tokens: Iterable[Any]) -> int:
         """Add special tokens.
@@ -1260,13 +1254,25 @@ class HfTokenizer:
         Parameters
         ----------
         tokens
-            As those of :meth:`add_tokens`; all become special.
+            As those of :meth:`add_tokens`; all become special. A dictionary, as of `pad_token` to "[PAD]", also says what
+            they are for.
 
         Returns
         -------
         int
             As there.
         """
+        if isinstance(tokens, Mapping):
+            given, tokens = tokens, []
+            for name, value in given.items():
+                if name in NAMED_TOKENS:
+                    setattr(self, name, value)
+                    tokens.append(value)
+                elif name in ("extra_special_tokens", "additional_special_tokens"):
+                    self.extra_special_tokens += map(str, value)
+                    tokens += value
+                else:
+                    raise ArgumentError(f"{name}: expected one of {', '.join(NAMED_TOKENS)}, extra_special_tokens")
         return self._add(tokens, True)
 
     def _add(self, tokens: Iterable[Any], special: bool) -> int:
@@ -1292,18 +1298,82 @@ class HfTokenizer:
             self.tokenizer = self.tokenizer.with_added_tokens(wanted)
         return len(wanted)
 
-    def num_special_tokens_to_add(self, is_pair: bool = False) -> int:
+    def num_special_tokens_to_add(self, is_pair: bool = False, pair: bool = False) -> int:
         """Return how many special tokens the template adds.
 
         Parameters
         ----------
-        is_pair
+        is_pair, pair
             To a pair, not to one text.
         """
-        return self.tokenizer.num_special_tokens_to_add(is_pair)
+        return self.tokenizer.num_special_tokens_to_add(is_pair or pair)
+
+
+class HfFastTokenizer(HfTokenizer):
+    """The same with the :meth:`encode` and :meth:`decode` of transformers' fast tokenizers.
+
+    Parameters
+    ----------
+    tokenizer, **options
+        As those of :class:`HfTokenizer`.
+    """
+
+    def encode(  # type: ignore[override]
+        self, text: Any, text_pair: Any = None, add_special_tokens: bool = True, **kwargs: Any
+    ) -> Any:
+        """Return the ids of a text or a pair.
+
+        Parameters
+        ----------
+        text, text_pair, add_special_tokens
+            As those of :meth:`HfTokenizer.encode`.
+        **kwargs
+            As those of calling the tokenizer.
+        """
+        return self(text, text_pair, add_special_tokens=add_special_tokens, **kwargs)["input_ids"]
+
+    def decode(  # type: ignore[override]
+        self,
+        token_ids: Any,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the text of an id or of a sequence of ids, or the texts of a list of sequences.
+
+        Parameters
+        ----------
+        token_ids
+            A number, a list or array, or what calling the tokenizer gave.
+        skip_special_tokens, clean_up_tokenization_spaces, **kwargs
+            As those of :meth:`batch_decode`.
+        """
+        if isinstance(token_ids, Mapping):
+            token_ids = token_ids["input_ids"]
+        if hasattr(token_ids, "tolist"):
+            token_ids = token_ids.tolist()
+        if isinstance(token_ids, int):
+            token_ids = [token_ids]
+        is_batch = len(token_ids) > 0 and not isinstance(token_ids[0], int | np.integer)
+        texts = self.batch_decode(
+            token_ids if is_batch else [token_ids], skip_special_tokens, clean_up_tokenization_spaces
+        )
+        return texts if is_batch else texts[0]
 
 
 # ---------------------------------------------------------------------------------------------------- helpers
+
+
+def _options(add_special_tokens: bool, truncation: Mapping[str, Any] | None, split_special_tokens: bool) -> dict[str, Any]:
+    """Arguments of the jittok tokenizer's calls."""
+    options: dict[str, Any] = {"add_special_tokens": add_special_tokens}
+    options["special"] = "text" if split_special_tokens else "parse"
+    if truncation is not None:
+        options["max_length"] = truncation["max_length"]
+        options["stride"] = truncation["stride"]
+        options["truncation"] = truncation["strategy"]
+        options["truncation_side"] = truncation["direction"]
+    return options
 
 
 def _check_direction(direction: str) -> None:
