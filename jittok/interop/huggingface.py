@@ -108,14 +108,15 @@ class Rows:
         Gives the same batch with spans.
     """
 
-    __slots__ = ("_bounds", "_flat", "_full", "_make_full", "batch")
+    __slots__ = ("_bounds", "_flat", "_full", "_lists", "_make_full", "batch")
 
-    def __init__(self, batch: Batch, make_full: Callable[[], Batch] | None = None) -> None:
+    def __init__(self, batch: Batch, make_full: Callable[[], Batch]) -> None:
         self.batch = batch
         self._bounds: list[int] = batch.indptr.tolist()
         self._flat: list[int] | None = None
-        self._full = batch if make_full is None else None
-        self._make_full = make_full
+        self._lists: dict[str, list[Any]] = {}
+        self._full: Batch | None = None
+        self._make_full: Callable[[], Batch] | None = make_full
 
     def ids(self, row: int) -> list[int]:
         """The ids of a row."""
@@ -127,13 +128,25 @@ class Rows:
         """The number of tokens of a row."""
         return self._bounds[row + 1] - self._bounds[row]
 
+    def values(self, name: str, row: int) -> list[Any]:
+        """One of the lists of a row, other than the ids."""
+        if name == "tokens":
+            return self.encoding(row).tokens
+        values = self._lists.get(name)
+        if values is None:
+            values = self._lists[name] = _values_of(self._whole(), name)
+        return values[self._bounds[row] : self._bounds[row + 1]]
+
     def encoding(self, row: int) -> Encoding:
         """All of a row."""
-        if self._full is None:
-            assert self._make_full is not None
-            self._full = self._make_full()
-            self._make_full = None  # the texts are in the batch
-        return self._full[row]
+        return self._whole()[row]
+
+    def _whole(self) -> Batch:
+        full, make = self._full, self._make_full
+        if full is None:
+            assert make is not None
+            self._full = full = make()
+        return full
 
 
 class OneRow:
@@ -152,9 +165,26 @@ class OneRow:
         """The number of tokens."""
         return len(self._encoding.ids)
 
+    def values(self, name: str, row: int) -> list[Any]:
+        """One of the lists, other than the ids."""
+        return self._encoding.tokens if name == "tokens" else _values_of(self._encoding, name)
+
     def encoding(self, row: int) -> Encoding:
         """All of it."""
         return self._encoding
+
+
+def _values_of(encoded: Batch | Encoding, name: str) -> list[Any]:
+    """A list of what all tokens have, other than their ids and strings."""
+    if name == "offsets":
+        assert encoded.spans is not None
+        return list(zip(encoded.spans[:, 0].tolist(), encoded.spans[:, 1].tolist(), strict=True))
+    if name == "word_ids":
+        assert encoded.word_ids is not None
+        words: list[Any] = encoded.word_ids.tolist()
+        return [None if word < 0 else word for word in words] if -1 in words else words
+    array = getattr(encoded, name)
+    return [0] * len(encoded.ids) if array is None else list(array.tolist())
 
 
 class HfEncoding:
@@ -273,16 +303,7 @@ class HfEncoding:
         elif name == "attention_mask":
             values = [1] * self._source.length(self._row)
         else:
-            encoding = self._source.encoding(self._row)
-            if name == "tokens":
-                values = encoding.tokens
-            elif name == "offsets":
-                assert encoding.spans is not None
-                values = list(map(tuple, encoding.spans.tolist()))
-            elif name == "word_ids":
-                values = [None if word < 0 else word for word in encoding.word_ids.tolist()]
-            else:
-                values = getattr(encoding, name).tolist()
+            values = self._source.values(name, self._row)
         if self._padding is not None:
             fill = [self._padding.values()[name]]
             values = fill * self._padding.left + values + fill * self._padding.right
