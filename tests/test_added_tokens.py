@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jittok._jit import JIT_DISABLED
 from jittok.added_tokens import find_added_tokens
 from jittok.build.added_tokens import build_added_tokens
 from jittok.kernels import added_tokens as kernels
@@ -218,7 +219,8 @@ def test_word_characters_and_white_space():
 
 def test_kernel_white_space_is_the_list_of_this_file():
     tables = build_added_tokens([AddedToken(7, "x", lstrip=True, rstrip=True)])
-    texts = [chr(c) + "x" + chr(c) for c in range(0x3100) if not 0xD800 <= c < 0xE000 and chr(c) != "x"]
+    tried = [c for c in range(0x3100) if not JIT_DISABLED or chr(c) in SPACES or c % 16 == 0]
+    texts = [chr(c) + "x" + chr(c) for c in tried if chr(c) != "x"]
     rows = find(tables, texts)
     assert len(rows) == len(texts)
     for (segment, start, stop, _), text in zip(rows, texts, strict=True):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.blocks import COMPRESSED
+from jittok.corpus.streams import COMPRESSED
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning
 from jittok.text import Texts, find_invalid
 from jittok.training.array_file import read_arrays, write_arrays
