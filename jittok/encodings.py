@@ -224,6 +224,11 @@ class Encoding(Sequence[int]):
         return found
 
     @property
+    def texts(self) -> tuple[SourceText, ...]:
+        """What was encoded: the text and, for a pair, the second one; empty if they were not kept."""
+        return self._texts
+
+    @property
     def score(self) -> float | None:
         """The score of the segmentation, where n-best encoding or a sample of a unigram model gave it."""
         return self._score

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
 from jittok.memory import Buffers, Idle, large_copy
 from jittok.post_processing import Framing
 from jittok.spec import Metaspace
@@ -588,6 +588,29 @@ class Engine:
             None if output.words is None else _frozen(output.words[: output.used]),
             output.shown or None,
         )
+
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Ids of bytes that are not split, and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is not one of byte ranks.
+        """
+        from jittok.kernels.bpe import merge_bytes
+        from jittok.kernels.word_cache import new_word_scratch
+
+        merges = self.plan.model
+        if not isinstance(merges, MergeTables) or not self._is_ranked:
+            raise UnsupportedError("only models of byte ranks encode bytes that are no text")
+        data = _frozen(np.frombuffer(piece + b"\0" * 8, np.uint8)[: len(piece)])
+        out = np.empty(len(piece), np.int32)
+        return out[: int(merge_bytes(merges, data, new_word_scratch(max(1, len(piece))), out))]
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""

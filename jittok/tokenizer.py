@@ -51,6 +51,8 @@ from .vocabulary import Vocabulary, build_vocabulary
 if TYPE_CHECKING:
     from .engine import Words
     from .formats.jittok_file import Stored
+    from .interop.huggingface import HfTokenizer
+    from .interop.sentencepiece import SentencePieceProcessor
     from .interop.tiktoken import TiktokenEncoding
     from .rewriting import Rewriter
     from .segmentations import Drawn, Segmentations
@@ -405,6 +407,29 @@ class Tokenizer:
         words = self._engine.encode_source(source, words=True, special=policy, threads=threads).word_ids
         assert words is not None
         return words
+
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Return the ids of bytes as one piece, which is not split and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Returns
+        -------
+        int32[n]
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a rank file.
+        ArgumentTypeError
+            It is not bytes.
+        """
+        if not isinstance(piece, bytes):
+            raise ArgumentTypeError(f"piece: expected bytes, got {type(piece).__name__}")
+        return self._engine.encode_piece(piece)
 
     # ------------------------------------------------------------------------------------ other segmentations
 
@@ -993,8 +1018,64 @@ class Tokenizer:
         spec = replace(self.spec, model=model.with_types(bytes(types)))
         return Tokenizer(spec, vocabulary=self._vocabulary.tables)
 
-    def as_tiktoken(self) -> TiktokenEncoding:
+    def as_hf(self, like: Literal["tokenizers", "transformers"] = "tokenizers", **options: Any) -> HfTokenizer:
+        """Return an object with the methods of ``tokenizers.Tokenizer``, and of transformers' fast tokenizers.
+
+        Truncation and padding that are stored in the file hold there, until they are switched off.
+
+        Parameters
+        ----------
+        like
+            Whose `encode` and `decode` it has: tokenizers' give an encoding, and leave special tokens out of texts;
+            transformers' give a list of ids, and leave special tokens in.
+        **options
+            Attributes that transformers' tokenizers have, as `pad_token`, `eos_token` and `model_max_length`.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            An argument is none of these.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> hf = jittok.load_default().as_hf()
+        >>> hf.encode("to be").offsets
+        [(0, 2), (2, 5)]
+        >>> hf(["to be"])["input_ids"] == [hf.encode("to be").ids]
+        True
+        """
+        from .interop.huggingface import HfFastTokenizer, HfTokenizer
+
+        if like not in ("tokenizers", "transformers"):
+            raise ArgumentError(f"like={like!r}: expected 'tokenizers' or 'transformers'")
+        return (HfTokenizer if like == "tokenizers" else HfFastTokenizer)(self, **options)
+
+    def as_sentencepiece(self, **options: Any) -> SentencePieceProcessor:
+        """Return an object with the methods of ``sentencepiece.SentencePieceProcessor``.
+
+        Parameters
+        ----------
+        **options
+            What its calls do unless they say otherwise: `out_type`, `add_bos`, `add_eos`, `reverse`, `emit_unk_piece`,
+            `enable_sampling`, `nbest_size`, `alpha` and `num_threads`.
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a SentencePiece model.
+        """
+        from .interop.sentencepiece import SentencePieceProcessor
+
+        return SentencePieceProcessor.from_tokenizer(self, **options)
+
+    def as_tiktoken(self, name: str | None = None) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
+
+        Parameters
+        ----------
+        name
+            Its `name`; None: that of a published encoding, or "jittok".
 
         Examples
         --------
@@ -1005,7 +1086,7 @@ class Tokenizer:
         """
         from .interop.tiktoken import TiktokenEncoding
 
-        return TiktokenEncoding(self)
+        return TiktokenEncoding(self, name)
 
     def save(
         self, path: str | os.PathLike[str], format: str | None = None, *, exact: bool = False, template: bool = True

@@ -35,8 +35,7 @@ LAYERS = [
     ["jittok.engine"],
     ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],
-    ["jittok.interop"],
-    ["jittok.tokenizer"],
+    ["jittok.tokenizer", "jittok.interop"],  # a tokenizer makes wrappers of itself, and these load tokenizers
     ["jittok.corpus"],
     ["jittok.training"],
     ["jittok.interop.shared_file"],

@@ -80,6 +80,27 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
     return n
 
 
+@kernel
+def merge_bytes(merges: Any, data: Any, scratch: Any, out: Any) -> int:
+    """Token ids of bytes that are merged as one word, by a model of byte ranks; returns their number.
+
+    Parameters
+    ----------
+    merges : MergeTables
+        With ``numbers[MERGE_RANKED]`` 1.
+    data : uint8[m]
+        Any bytes.
+    scratch : WordScratch
+        For words of m units.
+    out : int32[m]
+        Ids.
+    """
+    n = np.int64(merge_word(merges, data, 0, data.size, scratch))
+    for i in range(n):
+        out[i] = scratch.symbols[i]
+    return n
+
+
 @inlined
 def junction_bit(crossed: Any, left: int, right: int) -> np.uint64:
     """1 if some token may span the junction of two codepoints, else 0; see ``build.junctions``."""
