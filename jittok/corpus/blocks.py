@@ -174,8 +174,7 @@ def blocks_of(
             del pending[:searched]
             searched = 0
     if lost >= 0:
-        nothing = splitter.split(b"", start, number)
-        yield _limited(nothing, None, (_too_long(number, lost, limit),))
+        yield _with(_block_of(b"", [], start, number), slice(None), (_too_long(number, lost, limit),))
     elif pending or splitter.is_whole:
         block = _limited(splitter.split(bytes(pending), start, number), limit)
         if len(block.numbers) or block.problems:
