@@ -32,7 +32,18 @@ from .spec import (
     UnigramModel,
 )
 from .streaming import DecodeStream
-from .text import Errors, Surrogates, Texts, check_texts, decoded_bytewise, find_invalid, text_from, texts_from
+from .text import (
+    Errors,
+    Surrogates,
+    Texts,
+    arrow_chunks,
+    check_texts,
+    decoded_bytewise,
+    find_invalid,
+    taken,
+    text_from,
+    texts_from,
+)
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
@@ -311,7 +322,7 @@ class Tokenizer:
             framing = ends.post_processor.framing(ends.add_special_tokens, settings)
             if framing is not None:
                 # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
-                source, _ = self._source(texts, errors, surrogates)
+                source, _ = self._source(texts, errors, surrogates, False)
                 if ends.post_processor.adds_nothing(ends.add_special_tokens, settings):
                     framing = None
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
@@ -342,6 +353,49 @@ class Tokenizer:
             pad_id=self._pad_id,
             later_words=later_words,
         )
+
+    def encode_arrow(self, data: Any, column: str | None = None, *, output: str = "input_ids", **settings: Any) -> Any:
+        """Encode Arrow data to Arrow data; the text is not copied, nor are the ids.
+
+        Parameters
+        ----------
+        data
+            A pyarrow Array or ChunkedArray of strings (string, large_string, string_view, the binary types with UTF-8 in
+            them, or a dictionary of these), or a RecordBatch or Table. A null has no ids: its row is null.
+        column
+            The column with the text, of a RecordBatch or Table.
+        output
+            The name of the column with the ids.
+        **settings
+            As in :meth:`encode_batch`: threads, add_special_tokens, special, max_length, truncation, truncation_side,
+            add_bos, add_eos, errors, surrogates.
+
+        Returns
+        -------
+        pyarrow.ListArray, pyarrow.ChunkedArray, pyarrow.RecordBatch or pyarrow.Table
+            ``list<int32>`` (``large_list`` from 2**31 ids on), in chunks as `data` has them; a RecordBatch or Table with
+            that column put after its others.
+
+        Raises
+        ------
+        MissingDependencyError
+            pyarrow is not installed.
+        ArgumentError, ArgumentTypeError
+            There is no such column, or one named `output` already; or the data are no texts.
+        TextError, SpecialTokenError
+            As :meth:`encode_batch`; the message counts texts without nulls.
+
+        Examples
+        --------
+        >>> import jittok, pyarrow
+        >>> tok = jittok.load_default()
+        >>> table = pyarrow.table({"id": [1, 2], "text": ["one text", None]})
+        >>> tok.encode_arrow(table, "text").column_names
+        ['id', 'text', 'input_ids']
+        """
+        from .interop.arrow import encode_arrow
+
+        return encode_arrow(self, data, column, output, settings)
 
     def _word_ids(self, source: Source, policy: SpecialPolicy, threads: int | None) -> NDArray[np.int32]:
         words = self._engine.encode_source(source, words=True, special=policy, threads=threads).word_ids
@@ -1139,13 +1193,24 @@ class Tokenizer:
         return surrogates
 
     def _source(
-        self, texts: Any, errors: Errors, surrogates: Surrogates | None
+        self, texts: Any, errors: Errors, surrogates: Surrogates | None, shows: bool = True
     ) -> tuple[Source, TextSource]:
-        """Texts for the engine, and for a batch to show.
+        """Texts for the engine, and for a batch to show if it `shows` any.
 
         Strings become bytes a chunk at a time, while these are in the processor's cache.
         """
         chosen = self._surrogates(surrogates)
+        parts = arrow_chunks(texts) if not shows and errors == "strict" else None
+        if parts is not None:
+            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(part.indptr) - 1 for part in parts])])
+            lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+
+            def take(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+                part = taken(parts, starts, first, last)
+                check_texts(part, first)
+                return part.data, part.indptr
+
+            return Source(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), take), []
         if isinstance(texts, list | tuple) and len(texts) > 1 and isinstance(texts[0], str):
             strings = strings_of(texts)
             if strings is not None:
