@@ -205,7 +205,8 @@ def test_an_interrupted_job_goes_on(tmp_path, monkeypatch, form, shard_tokens):
 
 def kills(tmp_path, way, **arguments):
     command = [sys.executable, str(CODE / "corpus_kills.py"), way, str(tmp_path), json.dumps(arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=CODE, env={**os.environ, "PYTHONPATH": path_of_jittok()})
+    environment = {**os.environ, "PYTHONPATH": path_of_jittok()}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CODE, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return int(done.stdout)
 
