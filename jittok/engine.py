@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError
-from jittok.memory import large_copy
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
+from jittok.memory import Buffers, Idle, large_copy
+from jittok.post_processing import Framing
 from jittok.spec import Metaspace
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
@@ -30,6 +31,7 @@ from jittok.tables import (
     N_MASKS,
     PIECE_MARK,
     RULE_SENTENCEPIECE,
+    TOKEN_SPECIAL,
     UNIGRAM_BYTE_FALLBACK,
     UNIGRAM_MISSING,
     UNIGRAM_RULE,
@@ -69,7 +71,7 @@ LARGEST_CACHE_BITS = 20
 #: Bytes after text, so that kernels may load whole words at its end.
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
-PRELOADED_TOKENS = 1 << 16
+PRELOADED_TOKENS = 1 << 15
 #: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
 MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
@@ -77,6 +79,8 @@ UNIGRAM_BITS = 18
 FEW_LOCATED = 1 << 15
 #: Bytes of the longest text that the scratch arrays of a unigram model begin with.
 LATTICE_BYTES = 1 << 16
+#: Bytes of memory for results that are kept for the next ones, at most.
+SPARE_BYTES = 1 << 27
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -116,6 +120,14 @@ class Words(NamedTuple):
     end: NDArray[np.int64]
 
 
+class Enabled(NamedTuple):
+    """Which added tokens of each stage are wanted, in the order of its tables."""
+
+    raw: NDArray[np.bool_]
+    normalized: NDArray[np.bool_]
+    raises: bool  # special tokens are an error
+
+
 class Source(NamedTuple):
     """Documents, of which a range at a time is made into bytes."""
 
@@ -150,6 +162,8 @@ class Output:
         Ids that there will be, about; 0 where one chunk is all.
     spans, words
         What is wanted besides ids.
+    buffers
+        Where memory for the ids comes from; None: from nowhere in particular.
 
     Attributes
     ----------
@@ -157,10 +171,11 @@ class Output:
         Which part of all text the chunks done make, with the one at hand.
     """
 
-    __slots__ = ("expected", "ids", "share", "shown", "spans", "used", "words")
+    __slots__ = ("buffers", "expected", "ids", "share", "shown", "spans", "used", "words")
 
-    def __init__(self, expected: int, spans: bool, words: bool) -> None:
+    def __init__(self, expected: int, spans: bool, words: bool, buffers: Buffers | None = None) -> None:
         self.used = 0
+        self.buffers = buffers
         #: As in :class:`EncodedTexts`.
         self.shown: dict[int, str] = {}
         self.expected = expected
@@ -174,7 +189,7 @@ class Output:
         if self.used + n <= len(self.ids):
             return
         size = self._expected() + n
-        self.ids = _larger(self.ids, self.used, size)
+        self.ids = _larger(self.ids, self.used, size, self.buffers)
         if self.words is not None:
             self.words = _larger(self.words, self.used, size)
 
@@ -185,9 +200,9 @@ class Output:
             self.spans = _larger(self.spans, first, self._expected())
         return self.spans[first : self.used]
 
-    def make_room(self, n: int) -> None:
-        """Allocate all arrays, which are empty, for `n` ids."""
-        self.ids = np.empty(n, np.int32)
+    def make_room(self, n: int, buffers: Buffers | None = None) -> None:
+        """Allocate all arrays, which are empty, for `n` ids; those from `buffers` where it is given."""
+        self.ids = np.empty(n, np.int32) if buffers is None else buffers.empty(n, np.int32)
         self.spans = None if self.spans is None else np.empty((n, 2), np.int64)
         self.words = None if self.words is None else np.empty(n, np.int32)
 
@@ -221,25 +236,38 @@ class Joined:
     """The outputs of chunks that end in any order, put one after another.
 
     Whoever ends a chunk copies it, while it is in that processor's cache, once all before it have their places.
+
+    Parameters
+    ----------
+    spans, words
+        What is wanted besides ids.
+    expected
+        Ids that there will be at most, as a rule: memory that nothing was written to costs nothing.
+    framing
+        What is put around each document; only without `spans` and `words`.
+    buffers
+        Where memory for the ids comes from.
     """
 
-    def __init__(self, spans: bool, words: bool) -> None:
+    def __init__(
+        self, spans: bool, words: bool, expected: int = 0, framing: Framing | None = None, buffers: Buffers | None = None
+    ) -> None:
         self._wanted = spans, words
+        self._expected = expected
+        self._framing = framing
+        self._buffers = buffers
         self._lock = threading.Lock()
         self._next = 0  # the first chunk that has no place yet
-        self._waiting: dict[int, tuple[Output, NDArray[np.int64], float]] = {}
+        self._waiting: dict[int, tuple[Output, NDArray[np.int64], float, int]] = {}
         self._total = 0  # ids of the chunks that have their places
         #: What is copied to; another one is begun when the last is full, as arrays in use cannot be moved.
-        self._outputs = [Output(0, spans, words)]
+        self._outputs: list[Output] = []
         #: Outputs to be used again: their memory is at hand.
-        self.spare: deque[Output] = deque()
+        self.spare: Idle[Output] = Idle()
 
     def empty(self) -> Output:
         """An output for a chunk."""
-        try:
-            output = self.spare.pop()
-        except IndexError:
-            output = Output(0, *self._wanted)
+        output = self.spare.take() or Output(0, *self._wanted)
         output.used = 0
         output.shown = {}
         return output
@@ -250,36 +278,63 @@ class Joined:
         `share` is which part of all text the chunks up to this one make.
         """
         with self._lock:
-            self._waiting[number] = result, ends, share
+            self._waiting[number] = result, ends, share, threading.get_ident()
         while True:
             with self._lock:
                 if self._next not in self._waiting:
                     return
-                result, ends, share = self._waiting.pop(self._next)
+                result, ends, share, thread = self._waiting.pop(self._next)
                 self._next += 1
-                n, before = result.used, self._total
-                self._total += n
-                output = self._outputs[-1]
-                if output.used + n > len(output.ids):
-                    output = Output(0, *self._wanted)
-                    output.make_room(max(int(self._total / max(share, 1e-9) * 1.05) - before, n))
-                    self._outputs.append(output)
+                before = self._total
+                output = self._place(result, ends, share)
                 first = output.used
-                output.used += n
-                if result.shown:
-                    output.shown.update((first + row, text) for row, text in result.shown.items())
-            place = slice(first, first + n)
-            output.ids[place] = result.ids[:n]
-            if output.spans is not None and result.spans is not None:
-                output.spans[place] = result.spans[:n]
-            if output.words is not None and result.words is not None:
-                output.words[place] = result.words[:n]
-            ends += before
-            self.spare.append(result)
+                output.used += self._total - before
+            self._copy(result, ends, before, output, first)
+            self.spare.give(result, thread)
+
+    def _place(self, result: Output, ends: NDArray[np.int64], share: float) -> Output:
+        """The output that a chunk is copied to, which has room for it; its ids are counted."""
+        before, framing, n = self._total, self._framing, result.used
+        if framing is not None:
+            if n > framing.room:  # else no document is too long
+                n = int(np.minimum(np.diff(ends, prepend=0), framing.room).sum())
+            n += framing.n_special * len(ends)
+        self._total += n
+        if not self._outputs or self._outputs[-1].used + n > len(self._outputs[-1].ids):
+            output = Output(0, *self._wanted)
+            expected = max(int(self._total / max(share, 1e-9) * 1.05), self._expected)
+            output.make_room(max(expected - before, n), self._buffers)
+            self._outputs.append(output)
+        output = self._outputs[-1]
+        if result.shown:
+            output.shown.update((output.used + row, text) for row, text in result.shown.items())
+        return output
+
+    def _copy(self, result: Output, ends: NDArray[np.int64], before: int, output: Output, first: int) -> None:
+        """Copy a chunk, which has `before` ids of others before it, to the place of an output from `first` on."""
+        if self._framing is not None:
+            from jittok.kernels.framing import frame_rows
+
+            framing = self._framing
+            frame_rows(
+                framing.before, framing.after, framing.room, int(framing.keeps_end),
+                _frozen(result.ids), ends, before, output.ids, first,
+            )  # fmt: skip
+            return
+        n = result.used
+        place = slice(first, first + n)
+        output.ids[place] = result.ids[:n]
+        if output.spans is not None and result.spans is not None:
+            output.spans[place] = result.spans[:n]
+        if output.words is not None and result.words is not None:
+            output.words[place] = result.words[:n]
+        ends += before
 
     def whole(self) -> Output:
         """All outputs as one."""
-        if len(self._outputs) > 2:
+        if not self._outputs:
+            return Output(0, *self._wanted)
+        if len(self._outputs) > 1:
             whole = Output(0, *self._wanted)
             whole.make_room(self._total)
             for output in self._outputs:
@@ -364,12 +419,12 @@ class Worker:
 
     def __init__(self, n_masks: int, lattice: bool) -> None:
         from jittok.kernels.merge import new_merge_lanes
-        from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
+        from jittok.kernels.split import new_chunk
+        from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_word_scratch(unigram=lattice)
-        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
+        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.bytes_seen = 0
 
@@ -379,8 +434,9 @@ class Engine:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._workers: deque[Worker] = deque()
-        self._lattices: deque[Any] = deque()  # scratch arrays and word caches of unigram models
+        self._workers: Idle[Worker] = Idle()
+        self._lattices: Idle[Any] = Idle()  # scratch arrays and word caches of unigram models
+        self._buffers = Buffers(SPARE_BYTES)
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._model = plan.model
@@ -429,7 +485,8 @@ class Engine:
             if numbers[WORDPIECE_SKIP_SPACE]:
                 self._blanks = Blanks(plan.model.page_of, plan.model.code_of)
         self._cache_bits = max((3 * n_preloaded).bit_length(), SMALL_CACHE_BITS + 2)
-        self._special = {token.content for token in plan.added_tokens if token.special}
+        #: Which added tokens are wanted, by the policies that are strings.
+        self._enabled_by: dict[str, Enabled] = {}
         #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
         self._is_direct = not plan.stages and self._missing_unknown < 0
         #: Whether every text is normalised, in one pass, and then goes to the kernel.
@@ -443,15 +500,16 @@ class Engine:
         self._needs_sources = _asks_for_start(plan.stages)
 
     def clear_cache(self) -> None:
-        """Forget all pre-tokens that workers remember."""
+        """Forget all pre-tokens that workers remember, and give spare memory back."""
         self._workers.clear()
+        self._buffers.clear()
         self._lattices.clear()
 
     def cache_bytes(self) -> int:
         """Memory that idle workers hold."""
-        return sum(
-            array.nbytes for worker in list(self._workers) for group in (worker.cache, worker.scratch) for array in group
-        )
+        groups = [group for worker in self._workers.all() for group in (worker.cache, worker.scratch)]
+        groups += [group for scratch, _, cache, _ in self._lattices.all() for group in (scratch, cache)]
+        return sum(array.nbytes for group in groups for array in group)
 
     def encode(
         self,
@@ -490,22 +548,28 @@ class Engine:
 
     def encode_source(
         self, source: Source, *, spans: bool = False, words: bool = False, special: SpecialPolicy = "parse",
-        threads: int | None = None,
+        threads: int | None = None, framing: Framing | None = None,
     ) -> EncodedTexts:  # fmt: skip
-        """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
+        """As :meth:`encode`, for documents that are made into bytes a chunk at a time.
+
+        With `framing`, which goes without `spans` and `words`, there are special tokens around the ids of each.
+        """
         enabled = self._enabled(special)
         n_threads = self._n_threads(source, threads)
         chunks = _chunks(source.positions, n_threads)
         # Most text has a token for every two characters or more; a single chunk tells itself.
-        output = Output(0 if len(chunks) == 1 else source.size // 2, spans, words)
+        expected = 0 if len(chunks) == 1 else source.size // 2
         indptr = np.zeros(source.n_documents + 1, np.int64)
-        if n_threads == 1:
+        if n_threads == 1 and framing is None:
+            output = Output(expected, spans, words, self._buffers)
             # Everything is written where it is to stay.
             for first, last in chunks:
                 output.share = _share(source.positions, last)
                 self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
         else:
-            joined = Joined(spans, words)
+            if expected and framing is not None:
+                expected += framing.n_special * source.n_documents
+            joined = Joined(spans, words, expected, framing, self._buffers)
 
             def encode(number: int) -> None:
                 first, last = chunks[number]
@@ -514,7 +578,8 @@ class Engine:
                 self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
                 joined.put(number, result, ends, _share(source.positions, last))
 
-            deque(self._run_parallel(encode, range(len(chunks)), n_threads), maxlen=0)
+            numbers = range(len(chunks))
+            deque(map(encode, numbers) if n_threads == 1 else self._run_parallel(encode, numbers, n_threads), maxlen=0)
             output = joined.whole()
         return EncodedTexts(
             _frozen(output.ids[: output.used]),
@@ -523,6 +588,29 @@ class Engine:
             None if output.words is None else _frozen(output.words[: output.used]),
             output.shown or None,
         )
+
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Ids of bytes that are not split, and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is not one of byte ranks.
+        """
+        from jittok.kernels.bpe import merge_bytes
+        from jittok.kernels.word_cache import new_word_scratch
+
+        merges = self.plan.model
+        if not isinstance(merges, MergeTables) or not self._is_ranked:
+            raise UnsupportedError("only models of byte ranks encode bytes that are no text")
+        data = _frozen(np.frombuffer(piece + b"\0" * 8, np.uint8)[: len(piece)])
+        out = np.empty(len(piece), np.int32)
+        return out[: int(merge_bytes(merges, data, new_word_scratch(max(1, len(piece))), out))]
 
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
@@ -555,7 +643,7 @@ class Engine:
             ends = counts[first:last]
             self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
             ends[1:] = np.diff(ends)
-            joined.spare.append(result)
+            joined.spare.give(result)
 
         n_threads = self._n_threads(source, threads)
         chunks = _chunks(source.positions, n_threads)
@@ -572,33 +660,49 @@ class Engine:
             self._pool_owner = owner
         return self._pool.map(run, tasks)
 
-    def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
-        """Which added tokens are wanted; None where a special token is an error."""
-        tokens = self.plan.added_tokens
-        if special == "parse":
-            return np.ones(len(tokens), np.bool_)
-        if special == "text":
-            return np.array([not token.special for token in tokens], np.bool_)
-        if special == "raise":
-            return None
+    def _enabled(self, special: SpecialPolicy) -> Enabled:
+        """Which added tokens are wanted."""
+        if isinstance(special, str) and special in self._enabled_by:
+            return self._enabled_by[special]
+        is_ordinary = self.plan.added_tokens.flags & TOKEN_SPECIAL == 0
+        if special in ("parse", "text", "raise"):
+            wanted = is_ordinary if special == "text" else np.ones(len(is_ordinary), np.bool_)
+            enabled = self._enabled_in_stages(wanted, special == "raise")
+            return self._enabled_by.setdefault(str(special), enabled)
         if isinstance(special, str | bytes) or not isinstance(special, Iterable):
             kind = ArgumentError if isinstance(special, str) else ArgumentTypeError
             raise kind(f"special={special!r} is not known; expected 'parse', 'text', 'raise' or a set of special tokens")
-        wanted = set(special)
-        unknown = wanted - self._special
+        chosen = set(special)
+        unknown = chosen - self._special.keys()
         if unknown:
             raise ArgumentError(
                 f"special names {sorted(unknown, key=str)[0]!r}, which is not a special token of this tokenizer; "
                 "tokenizer.special_tokens lists them"
             )
-        return np.array([not token.special or token.content in wanted for token in tokens], np.bool_)
+        is_ordinary[[place for content in chosen for place in self._special[content]]] = True
+        return self._enabled_in_stages(is_ordinary, False)
+
+    def _enabled_in_stages(self, wanted: NDArray[np.bool_], raises: bool) -> Enabled:
+        def of(stage: AddedTokenStage | None) -> NDArray[np.bool_]:
+            return np.zeros(0, np.bool_) if stage is None else _frozen(wanted[stage.members])
+
+        return Enabled(of(self.plan.raw_tokens), of(self.plan.normalized_tokens), raises)
+
+    @cached_property
+    def _special(self) -> dict[str, list[int]]:
+        """Where each special token stands among the added tokens."""
+        added = self.plan.added_tokens
+        places: dict[str, list[int]] = {}
+        for place in added.where(TOKEN_SPECIAL).tolist():
+            places.setdefault(added.contents[place], []).append(place)
+        return places
 
     def _encode_chunk(
         self,
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
         first_document: int,
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         output: Output,
         ends: NDArray[np.int64],
     ) -> None:
@@ -652,7 +756,7 @@ class Engine:
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
         first_document: int,
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         aligned: bool,
     ) -> Parts:
         """Documents of which the first begins at 0, after all steps before the last cut."""
@@ -665,10 +769,10 @@ class Engine:
             np.full(n_documents, -1, np.int32),
             None,
         )
-        parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
+        parts = self._find_added(parts, plan.raw_tokens, enabled.raw, enabled.raises, first_document)
         if plan.normalizer is not None:
             parts = _rewrite(parts, plan.normalizer, indptr, aligned)
-        parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
+        parts = self._find_added(parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document)
         for stage in plan.stages:
             if isinstance(stage, SplitStage):
                 parts = _cut(parts, stage)
@@ -736,7 +840,7 @@ class Engine:
         self,
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         output: Output,
         ends: NDArray[np.int64],
     ) -> bool:
@@ -798,7 +902,7 @@ class Engine:
         return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
 
     def _is_plain(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
     ) -> bool:
         """Whether no document holds an added token, nor anything that the normalizer changes."""
         if not self._has_no_tokens(data, indptr, enabled):
@@ -807,46 +911,45 @@ class Engine:
         return normalizer is None or not normalizer.changes(data, indptr[:-1], indptr[1:]).any()
 
     def _has_no_tokens(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
     ) -> bool:
         """Whether no document holds an added token."""
-        stages = self.plan.raw_tokens, self.plan.normalized_tokens
-        return not any(self._holds(stage, data, indptr[:-1], indptr[1:], enabled) for stage in stages)
+        stages = (self.plan.raw_tokens, enabled.raw), (self.plan.normalized_tokens, enabled.normalized)
+        return not any(self._holds(stage, wanted, data, indptr[:-1], indptr[1:]) for stage, wanted in stages)
 
     def _holds(
         self,
         stage: AddedTokenStage | None,
+        wanted: NDArray[np.bool_],
         data: NDArray[np.uint8],
         start: NDArray[np.int64],
         end: NDArray[np.int64],
-        enabled: NDArray[np.bool_] | None,
     ) -> bool:
         """Whether some text holds an added token of a stage."""
         if stage is None:
             return False
         from jittok.added_tokens import find_added_tokens
 
-        wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-        return len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+        return bool(wanted.any()) and len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
 
     def _cleaned(
         self,
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         runs: bool = False,
     ) -> Rewritten | NormalizedText | None:
         """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
-        if self._holds(self.plan.raw_tokens, data, start, end, enabled):
+        if self._holds(self.plan.raw_tokens, enabled.raw, data, start, end):
             return None
         done: Rewritten | NormalizedText
         if self.plan.normalizer.gives_runs:
             done = self.plan.normalizer.apply_in_runs(data, start, end, runs)
         else:
             done = self.plan.normalizer.apply(data, start, end, alignment=False)
-        if self._holds(self.plan.normalized_tokens, done.data, done.starts, done.ends, enabled):
+        if self._holds(self.plan.normalized_tokens, enabled.normalized, done.data, done.starts, done.ends):
             return None
         return done
 
@@ -854,7 +957,8 @@ class Engine:
         self,
         parts: Parts,
         stage: AddedTokenStage | None,
-        enabled: NDArray[np.bool_] | None,
+        wanted: NDArray[np.bool_],
+        raises: bool,
         first_document: int,
     ) -> Parts:
         """Cut text parts at the added tokens in them."""
@@ -862,22 +966,24 @@ class Engine:
             return parts
         from jittok.added_tokens import find_added_tokens
 
-        wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
         text = np.flatnonzero(parts.token < 0)
         rows = find_added_tokens(stage.tables, wanted, parts.data, parts.start[text], parts.end[text])
         if not len(rows):
             return parts
-        if enabled is None:
+        if raises:
             self._refuse_special(parts, text, rows, first_document)
         return _with_tokens(parts, text, rows)
 
     def _refuse_special(
         self, parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64], first_document: int
     ) -> None:
-        special_ids = {token.id for token in self.plan.added_tokens if token.special}
+        added = self.plan.added_tokens
+        special = added.where(TOKEN_SPECIAL)
+        special_ids = added.ids[special]
         for row in rows:
-            if int(row[3]) in special_ids:
-                content = next(t.content for t in self.plan.added_tokens if t.id == int(row[3]) and t.special)
+            places = special[special_ids == row[3]]
+            if len(places):
+                content = added.contents[int(places[0])]
                 document = first_document + int(parts.document[text[row[0]]])
                 raise SpecialTokenError(
                     f"text {document} holds the special token {content!r}; pass special='parse' to make it one "
@@ -885,9 +991,8 @@ class Engine:
                 )
 
     def _acquire(self, n_bytes: int) -> Worker:
-        try:
-            worker = self._workers.pop()
-        except IndexError:
+        worker = self._workers.take()
+        if worker is None:
             worker = Worker(int(self.plan.last_split.numbers[N_MASKS]), isinstance(self._model, UnigramTables))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
@@ -925,7 +1030,7 @@ class Engine:
             for array in old:
                 array[:] = 0
             if isinstance(merges, MergeTables | PieceTables):
-                preload_tokens(merges, old)
+                preload_tokens(merges, old, PRELOADED_TOKENS)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
@@ -934,7 +1039,7 @@ class Engine:
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         refill_cache(old, worker.cache)
         if isinstance(merges, MergeTables | PieceTables):
-            preload_tokens(merges, worker.cache)
+            preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
@@ -1222,7 +1327,7 @@ class Engine:
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
             worker.scratch = new_word_scratch(unigram=lattice)
-        self._workers.append(worker)
+        self._workers.give(worker)
         return n
 
     def _run_unigram(
@@ -1244,16 +1349,18 @@ class Engine:
 
         # A slot for 16 bytes of text: often enough.
         bits = min(max((self._text_size >> 5).bit_length(), SMALL_CACHE_BITS), UNIGRAM_BITS)
-        try:
-            scratch, bits, cache = self._lattices.pop()
-        except IndexError:
+        idle = self._lattices.take()
+        if idle is None:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
             cache = new_unigram_cache(model, bits, grows=True, numbers=self._piece_numbers)
+            state = np.zeros(STATE, np.int64)
+        else:
+            scratch, bits, cache, state = idle
         if length.size:
             self._located += int((end - start).sum())
             if self._located > FEW_LOCATED:
                 cache = cache._replace(lengths=self._piece_lengths)
-        state = np.zeros(STATE, np.int64)
+        state[:] = 0
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
         while True:
@@ -1273,7 +1380,7 @@ class Engine:
         word[first:n] = 0
         if len(scratch.codes) > 16 * LATTICE_BYTES:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
-        self._lattices.append((scratch, bits, cache))
+        self._lattices.give((scratch, bits, cache, state))
         return n
 
     def _find_spans(
@@ -1481,7 +1588,7 @@ def _chunks(positions: NDArray[np.int64], n_threads: int) -> list[tuple[int, int
     """Ranges of documents of about CHUNK_BYTES, at least one; towards the end smaller, so that threads end together."""
     n = len(positions) - 1
     end = int(positions[-1])
-    least = max(CHUNK_BYTES // 4, 1)
+    least = max(CHUNK_BYTES // 8, 1)
     targets = []
     at = int(positions[0])
     while n_threads == 1 and end - at > CHUNK_BYTES + CHUNK_BYTES // 2:
@@ -1506,9 +1613,9 @@ def _first(array: NDArray[Any] | None, n: int) -> NDArray[Any] | None:
     return None if array is None else array[:n]
 
 
-def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+def _larger(array: NDArray[Any], used: int, size: int, buffers: Buffers | None = None) -> NDArray[Any]:
     """A new array of that size, which begins with what is used of another one."""
-    new = np.empty((size, *array.shape[1:]), array.dtype)
+    new = np.empty((size, *array.shape[1:]), array.dtype) if buffers is None else buffers.empty(size, array.dtype)
     new[:used] = array[:used]
     return new
 

@@ -509,12 +509,13 @@ def test_real_models(name):
 
 
 def test_cache_grows():
+    n_words = 2500 if JIT_DISABLED else 5000
     letters = "abcdefghij"
     pieces = ["<unk>", "\u2581", *letters, "\u2581ab", "cde", "fghij", "aaa"]
     scores = [0.0, *(-1.0 - 0.37 * i for i in range(len(pieces) - 1))]
     tables = build_unigram_tables(pieces, scores, [UNKNOWN] + [NORMAL] * (len(pieces) - 1))
-    words = ["\u2581" + "".join(letters[int(d)] for d in str(n)) * (1 + n % 4) + "?" * (n % 3) for n in range(5000)]
-    texts = ["".join(words[i : i + 100]) for i in range(0, 5000, 100)]
+    words = ["\u2581" + "".join(letters[int(d)] for d in str(n)) * (1 + n % 4) + "?" * (n % 3) for n in range(n_words)]
+    texts = ["".join(words[i : i + 100]) for i in range(0, n_words, 100)]
     texts += texts[::-1]
     data, starts, ends = flat(texts)
     scratch = new_unigram_scratch(1 << 16, t.RULE_SENTENCEPIECE)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load_float
 from jittok.kernels.split import SEGMENT
-from jittok.kernels.word_cache import NEEDED, WRITTEN, find_word, keep_word
+from jittok.kernels.word_cache import NEEDED, WRITTEN, keep_ids
 from jittok.kernels.wordpiece import character
 from jittok.tables import (
     RULE_TOKENIZERS,
@@ -429,17 +429,13 @@ def unigram_word(tables: Any, data: Any, first: int, end: int, scratch: Any) -> 
 
 
 @inlined
-def encode_new_words(tables: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
+def encode_new_words(tables: Any, n_new: int, cache: Any, scratch: Any, lanes: Any) -> int:
     """Encode the new words of a chunk by tokenizers' rule, and keep their ids."""
     for q in range(n_new):
-        k = np.int64(scratch.new_word[np.uint64(q)])
-        found = find_word(k, chunk, cache, scratch)
-        count = np.int64(0)
-        if found >= 0:
-            first = np.int64(scratch.new_first[np.uint64(q)])
-            end = first + np.int64(scratch.new_length[np.uint64(q)])
-            count = np.int64(unigram_word(tables, chunk.text, first, end, scratch))
-        keep_word(k, found, chunk, cache, scratch, scratch.symbols, 0, count)
+        first = np.int64(scratch.new_first[np.uint64(q)])
+        end = first + np.int64(scratch.new_length[np.uint64(q)])
+        count = np.int64(unigram_word(tables, scratch.new_text, first, end, scratch))
+        keep_ids(np.int64(scratch.new_place[np.uint64(q)]), cache, scratch.symbols, 0, count)
     return 0
 
 
