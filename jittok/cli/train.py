@@ -368,6 +368,6 @@ def _write(options: argparse.Namespace, trained: Any) -> int:
     results = trained if isinstance(trained, dict) else {None: trained}
     for size, tokenizer in results.items():
         path = str(options.out).replace("{size}", str(size)) if size is not None else str(options.out)
-        tokenizer.save(path, format=options.format)
+        _trained(tokenizer.save, path=path, format=options.format)
         print(f"{path}: {tokenizer.vocab_size:,} tokens")
     return 0
