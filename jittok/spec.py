@@ -390,7 +390,8 @@ class BPEModel:
     """Byte-pair encoding over characters, as tokenizer.json and vocab.json + merges.txt state it.
 
     `vocab` maps token strings (in the byte alphabet when the file is byte-level) to ids; `merges` lists
-    the pairs in order of rank.
+    the pairs in order of rank. `dropout` is the share of merges that the file says to leave out at random: jittok does so
+    where a call asks for it, see :meth:`jittok.Tokenizer.sample_encode`.
     """
 
     vocab: Mapping[str, int]
@@ -401,6 +402,7 @@ class BPEModel:
     continuing_subword_prefix: str | None = None
     end_of_word_suffix: str | None = None
     ignore_merges: bool = False
+    dropout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -624,7 +624,6 @@ def test_refused_documents_that_the_reference_loads():
 
 
 UNSUPPORTED = {
-    "dropout": (document(model_dropout=0.1), "model.dropout: BPE dropout"),
     "normalizer": (
         document(normalizer={"type": "Sequence", "normalizers": [{"type": "Other"}]}),
         r"normalizer.normalizers\[0\]: the normalizer Other is not supported",

@@ -253,11 +253,6 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
     if dropout is not None:
         if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
             raise dropout.wrong("a number from 0 to 1")
-        if dropout.value > 0:
-            raise UnsupportedError(
-                f"{dropout.place}: BPE dropout stored in the file makes encoding random, which jittok does "
-                "not do; set it to null"
-            )
     vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
     merges = read_merges(node.child("merges"), vocab, prefix or "")
@@ -272,6 +267,7 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
         continuing_subword_prefix=prefix,
         end_of_word_suffix=_optional_string(node, "end_of_word_suffix"),
         ignore_merges=_optional_flag(node, "ignore_merges"),
+        dropout=float(dropout.value) if dropout is not None and dropout.value else None,
     )
 
 
@@ -1116,7 +1112,7 @@ def _write_model(model: BPEModel | WordPieceModel | WordLevelModel | UnigramMode
         return {"type": "WordLevel", "vocab": dict(model.vocab), "unk_token": model.unk_token}
     return {
         "type": "BPE",
-        "dropout": None,
+        "dropout": model.dropout,
         "unk_token": model.unk_token,
         "continuing_subword_prefix": model.continuing_subword_prefix,
         "end_of_word_suffix": model.end_of_word_suffix,
