@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ._strings import strings_of
 from .build.plan import Plan, build_plan
-from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, whole_number
+from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, text_of, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .piece_decoding import PieceDecoder, make_decoder
@@ -23,6 +23,7 @@ from .spec import (
     AddedToken,
     AddedTokens,
     BPEModel,
+    ByteLevel,
     Metaspace,
     PieceType,
     Prepend,
@@ -46,7 +47,7 @@ from .text import (
     text_from,
     texts_from,
 )
-from .vocabulary import Vocabulary, build_vocabulary
+from .vocabulary import Vocabulary, build_vocabulary, byte_alphabet
 
 if TYPE_CHECKING:
     from .engine import Words
@@ -67,7 +68,7 @@ _FINGERPRINT_VERSION = 1
 
 #: Fields of a spec and its model that are hashed from the tables instead, or say nothing about ids.
 _NOT_FINGERPRINTED = frozenset(
-    "vocab merges ranks model messages source_format stored_truncation stored_padding extra".split()
+    "vocab merges ranks model messages dropout source_format stored_truncation stored_padding extra".split()
 )
 
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
@@ -276,6 +277,7 @@ class Tokenizer:
         truncation: Strategy = "longest_first",
         truncation_side: Side = "right",
         overflowing: bool = False,
+        is_split_into_words: bool = False,
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
@@ -288,7 +290,7 @@ class Tokenizer:
         ----------
         texts
             A list (or other iterable) of str or of bytes, a pyarrow string array, or ``(data, indptr)``:
-            UTF-8 bytes uint8[m] and row pointers int64[n + 1].
+            UTF-8 bytes uint8[m] and row pointers int64[n + 1]. With `is_split_into_words`, an iterable of lists of words.
         pairs
             As many texts again, to encode pairs.
         spans
@@ -298,8 +300,8 @@ class Tokenizer:
         overflowing
             Keep the further windows of texts that are cut, as rows of their own; ``document_ids`` says whose
             they are.
-        add_special_tokens, special, max_length, stride, truncation, truncation_side, add_bos, add_eos, reverse, errors
-        surrogates
+        add_special_tokens, special, max_length, stride, truncation, truncation_side, is_split_into_words, add_bos, add_eos
+        reverse, errors, surrogates
             As in :meth:`encode`.
 
         Returns
@@ -324,7 +326,7 @@ class Tokenizer:
         ends.post_processor.check(settings, pairs is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
-        if not (spans or reverse or overflowing or pairs is not None):
+        if not (spans or reverse or overflowing or is_split_into_words or pairs is not None):
             framing = ends.post_processor.framing(ends.add_special_tokens, settings)
             if framing is not None:
                 # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
@@ -336,7 +338,14 @@ class Tokenizer:
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
         parts, kept = [], []
         later_words = None
-        for given in (texts,) if pairs is None else (texts, pairs):
+        for name, given in (("texts", texts),) if pairs is None else (("texts", texts), ("pairs", pairs)):
+            if is_split_into_words:
+                words_of, shown_words = self._encode_words(
+                    name, _listed(name, given), spans, policy, errors, surrogates, threads
+                )
+                parts.append(ends.ordered(words_of))
+                kept.append(shown_words)
+                continue
             source, shown = self._source(given, errors, surrogates)
             words = spans
             if spans:
@@ -549,7 +558,7 @@ class Tokenizer:
             By default 0.1.
         dropout
             Of byte-pair models (Provilkov et al. 2020): the probability with which a merge is left out, by the rule
-            of the file's own library. By default 0.1; 0 is :meth:`encode`, 1 leaves the smallest units.
+            of the file's own library. By default what the file says, else 0.1; 0 is :meth:`encode`, 1 leaves the smallest units.
         nbest_size
             Of unigram models: below 0 to draw from all segmentations, 0 or 1 for the best one, else from so many of
             the best, up to 512.
@@ -1366,24 +1375,40 @@ class Tokenizer:
         errors: Errors,
         surrogates: Surrogates | None,
     ) -> tuple[EncodedTexts, SourceText]:
-        chosen = self._surrogates(surrogates)
         if is_split_into_words:
-            if isinstance(text, str | bytes) or not isinstance(text, Iterable):
-                raise ArgumentTypeError(
-                    f"{name}: expected a list of words with is_split_into_words, got {type(text).__name__}"
-                )
-            source, shown_words = self._given_batch(text, errors, chosen)
-            if not source.is_checked:
-                check_texts(source, 0)
-            encoded = merged_words(self._encode_texts(source, True, special, 1))
-            bounds = source.indptr.tolist()
-            if shown_words is None:
-                pairs = zip(bounds, bounds[1:], strict=False)
-                shown_words = [source.data[begin:end].tobytes().decode() for begin, end in pairs]
-            return encoded, tuple(shown_words)
-        source, shown = self._one_source(text, errors, chosen)
+            encoded, shown_words = self._encode_words(name, [text], True, special, errors, surrogates, 1)
+            return encoded, shown_words[0]
+        source, shown = self._one_source(text, errors, self._surrogates(surrogates))
         encoded = self._encode_texts(source, True, special, None)
         return encoded, shown
+
+    def _encode_words(
+        self,
+        name: str,
+        documents: list[Any],
+        spans: bool,
+        special: SpecialPolicy,
+        errors: Errors,
+        surrogates: Surrogates | None,
+        threads: int | None,
+    ) -> tuple[EncodedTexts, list[tuple[str, ...]]]:
+        """Encode documents that are given as words; and, with `spans`, the words as spans count in them."""
+        flat: list[Any] = []
+        bounds = [0]
+        for number, words in enumerate(documents):
+            if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+                which = name if name in ("text", "pair") else f"{name}[{number}]"
+                raise ArgumentTypeError(
+                    f"{which}: expected a list of words with is_split_into_words, got {type(words).__name__}"
+                )
+            flat.extend(words)
+            bounds.append(len(flat))
+        source, shown = self._source(flat, errors, surrogates)
+        encoded = self._engine.encode_source(source, spans=spans, special=special, threads=threads)
+        shown_words = [text_of(shown, number) for number in range(len(flat))] if spans else []
+        pairs = zip(bounds, bounds[1:], strict=False)
+        merged = merged_words(encoded, np.array(bounds, np.int64), spans)
+        return merged, [tuple(shown_words[begin:end]) for begin, end in pairs]
 
     @cached_property
     def _pad_id(self) -> int | None:
@@ -1399,8 +1424,13 @@ class Tokenizer:
         """A part of a text as the model saw it."""
         rewriter = self._inner_normalizer
         result = text if rewriter is None else rewriter.apply_strings([text])[0]
-        marks = [step.replacement for step in self.spec.pre_tokenizers if isinstance(step, Metaspace)]
-        return result.replace(" ", marks[0]) if marks else result
+        for step in self.spec.pre_tokenizers:
+            if isinstance(step, Metaspace):
+                result = result.replace(" ", step.replacement)
+            elif isinstance(step, ByteLevel):
+                letters = byte_alphabet().tolist()
+                result = "".join(chr(letters[byte]) for byte in result.encode())
+        return result
 
     @cached_property
     def _inner_normalizer(self) -> Rewriter | None:
@@ -1429,6 +1459,13 @@ class Tokenizer:
             triples = zip(contents, normalized, (added.flags & TOKEN_NORMALIZED).tolist(), strict=True)
             contents = [text if is_normalized else content for content, text, is_normalized in triples]
         return dict(zip(added.ids.tolist(), contents, strict=True))
+
+
+def _listed(name: str, documents: Any) -> list[Any]:
+    """Many documents of some kind as a list."""
+    if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        raise ArgumentTypeError(f"{name}: expected an iterable of lists of words, got {type(documents).__name__}")
+    return list(documents)
 
 
 def _contents_and_flags(tokens: Iterable[str | AddedToken], special: bool) -> tuple[list[str], list[int]]:
