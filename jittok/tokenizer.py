@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -47,7 +47,7 @@ from .text import (
     text_from,
     texts_from,
 )
-from .vocabulary import Vocabulary, build_vocabulary, byte_alphabet
+from .vocabulary import Vocabulary, build_vocabulary, byte_alphabet, check_vocabulary
 
 if TYPE_CHECKING:
     from .engine import Words
@@ -133,11 +133,12 @@ class Tokenizer:
     ) -> None:
         self.spec = spec
         self.plan = build_plan(spec) if plan is None else plan
-        tables = build_vocabulary(spec) if vocabulary is None else vocabulary
+        if vocabulary is None:
+            check_vocabulary(spec)  # faults are found now, tables are built when a token is looked up
         self._engine = Engine(self.plan)
         unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
         self._vocabulary = Vocabulary(
-            tables,
+            partial(build_vocabulary, spec) if vocabulary is None else vocabulary,
             spec.added_tokens,
             self._normalized_content,
             -1 if unknown is None else unknown,
@@ -336,7 +337,8 @@ class Tokenizer:
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
                 vocabulary = ends.post_processor.vocabulary
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
-        parts, kept = [], []
+        parts = []
+        kept: list[TextSource] = []
         later_words = None
         for name, given in (("texts", texts),) if pairs is None else (("texts", texts), ("pairs", pairs)):
             if is_split_into_words:

@@ -77,6 +77,42 @@ def is_byte_level(spec: TokenizerSpec) -> bool:
     return any(isinstance(step, ByteLevel | MapBytes | DecodeByteLevel) for step in steps)
 
 
+def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int64], AddedTokens]:
+    """Check the ids of a tokenizer's tokens.
+
+    Parameters
+    ----------
+    spec
+        A tokenizer; of its model only the vocabulary is read.
+
+    Returns
+    -------
+    tokens, ids
+        Of the model.
+    added : AddedTokens
+        The last added token of each id.
+
+    Raises
+    ------
+    FormatError
+        As :func:`build_vocabulary`.
+    """
+    model = spec.model
+    by_token: Iterable[Any]
+    added = spec.added.last_of_each_id()
+    if isinstance(model, UnigramModel | SentencePieceModel):
+        by_token, ids = model.pieces, np.arange(len(model.pieces))
+    else:
+        mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
+        by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
+    # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
+    may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
+        isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
+    )
+    _check_ids(ids, list(by_token), added, may_share)
+    return by_token, ids, added
+
+
 def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     """Build the look-up tables of a tokenizer's tokens.
 
@@ -101,19 +137,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     model are its own UTF-8, even where all its characters are letters of the byte alphabet.
     """
     model = spec.model
-    by_token: Iterable[Any]
-    added = spec.added.last_of_each_id()
-    if isinstance(model, UnigramModel | SentencePieceModel):
-        by_token, ids = model.pieces, np.arange(len(model.pieces))
-    else:
-        mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
-        by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
-    # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
-    may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
-        isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
-    )
-    _check_ids(ids, list(by_token), added, may_share)
-
+    by_token, ids, added = check_vocabulary(spec)
     size = int(max(ids.max(initial=-1), added.ids.max(initial=-1))) + 1
     if np.array_equal(ids, np.arange(size)):
         by_id: list[Any] = list(by_token)
@@ -259,7 +283,7 @@ class Vocabulary:
     Parameters
     ----------
     tables
-        The arrays.
+        The arrays, or what builds them.
     added_tokens
         The added tokens, which :attr:`special_tokens` lists. Two of them may have the same id.
     shown
@@ -277,15 +301,14 @@ class Vocabulary:
 
     def __init__(
         self,
-        tables: VocabularyTables,
+        tables: VocabularyTables | Callable[[], VocabularyTables],
         added_tokens: Iterable[AddedToken] = (),
         shown: Callable[[int], str] | None = None,
         unknown: int = -1,
         surface: Callable[[str], str] | None = None,
     ) -> None:
-        self.tables = tables
+        self._tables = tables
         self.added_tokens = AddedTokens.of(added_tokens)
-        self.size = len(tables.flags)
         self._shown = shown
         self._unknown = unknown
         self._surface = surface
@@ -293,6 +316,16 @@ class Vocabulary:
     @cached_property
     def _added_ids(self) -> dict[str, int]:
         return dict(zip(self.added_tokens.contents, self.added_tokens.ids.tolist(), strict=True))
+
+    @cached_property
+    def tables(self) -> VocabularyTables:
+        """The arrays; built when they are needed for the first time."""
+        return self._tables if isinstance(self._tables, VocabularyTables) else self._tables()
+
+    @property
+    def size(self) -> int:
+        """One more than the greatest id."""
+        return len(self.tables.flags)
 
     def __len__(self) -> int:
         """Return the number of different tokens (holes in the ids are not counted)."""

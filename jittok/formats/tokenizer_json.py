@@ -264,7 +264,6 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
         continuing_subword_prefix=prefix,
         end_of_word_suffix=_optional_string(node, "end_of_word_suffix"),
         ignore_merges=_optional_flag(node, "ignore_merges"),
-        dropout=float(dropout.value) if dropout is not None and dropout.value else None,
     )
 
 
