@@ -376,6 +376,17 @@ class Encoding(Sequence[int]):
         windows = f", {len(self._overflowing)} overflowing" if self._overflowing else ""
         return f"Encoding({len(self.ids)} tokens: [{shown}{more}]{windows})"
 
+    def _repr_html_(self) -> str:
+        """The text with its tokens painted on it, for notebooks."""
+        from jittok.painting import as_html
+
+        try:
+            return as_html(self)
+        except ArgumentError:
+            import html
+
+            return f"<code>{html.escape(repr(self))}</code>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The vocabulary stays behind: it is megabytes, and all it is needed for are the token strings.
         tokens = self._tokens if self._vocabulary is None else tuple(self.tokens)

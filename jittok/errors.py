@@ -21,6 +21,10 @@ class UnsupportedError(JittokError, ValueError):
     """A file asks for a component, or a regular expression for a construct, that jittok does not have."""
 
 
+class ConversionError(UnsupportedError):
+    """A tokenizer would not give the same ids for all texts if it were saved in another format."""
+
+
 class RegexError(JittokError, ValueError):
     """A split pattern is not a valid regular expression."""
 
@@ -77,6 +81,10 @@ class JittokWarning(UserWarning):
 
 class CacheWarning(JittokWarning):
     """Compiled kernels cannot be kept between processes."""
+
+
+class ConversionWarning(JittokWarning):
+    """A tokenizer that was saved in another format does not give the same ids for all texts there."""
 
 
 class TrainingWarning(JittokWarning):

@@ -30,7 +30,7 @@ LAYERS = [
     + ["jittok.sampling", "jittok.merge_sampling"],
     ["jittok.rewriting"],
     ["jittok.build.plan"],
-    ["jittok.encodings"],
+    ["jittok.encodings", "jittok.painting"],
     ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],
     ["jittok.engine"],
     ["jittok.segmentations", "jittok.study"],
