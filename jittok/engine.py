@@ -600,7 +600,7 @@ class Engine:
         Raises
         ------
         UnsupportedError
-            The model is not one of byte ranks.
+            The model does not merge bytes by their ranks.
         """
         from jittok.kernels.bpe import merge_bytes
         from jittok.kernels.word_cache import new_word_scratch

@@ -434,7 +434,7 @@ class Tokenizer:
         Raises
         ------
         UnsupportedError
-            The tokenizer is not from a rank file.
+            The model does not merge bytes by their ranks, as those of rank files and byte-level ones do.
         ArgumentTypeError
             It is not bytes.
         """
