@@ -107,14 +107,11 @@ def _strings(texts: Any) -> Iterator[str]:
 
 def _libraries(options: argparse.Namespace, tokenizer: Any) -> dict[str, Callable[[], Any]]:
     """What makes each library that can be measured, jittok first, by name."""
-    from jittok.interop.peers import ADAPTERS, LACKS, NEEDS, Jittok
+    from jittok.interop.peers import ADAPTERS, LACKS, NEEDS, loaded
 
     def own() -> Any:
-        made = Jittok.__new__(Jittok)
-        made.tokenizer = tokenizer
-        made.arguments = {"threads": options.threads, "add_special_tokens": False, "special": "text"}
         tokenizer.clear_cache()
-        return made
+        return loaded(tokenizer, options.threads)
 
     kinds = {"tokenizer.json": "json", "sentencepiece": "model", "tiktoken": "ranks"}
     path = Path(options.tokenizer)

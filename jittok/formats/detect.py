@@ -137,6 +137,8 @@ def read_spec(
         return merges_txt.read(file.parent, file.name, _partner(file.name))
     if found == "vocab.txt":
         return vocab_txt.read(file)
+    if found == "tiktoken" and special_tokens is None:
+        special_tokens = merges_txt.Side.read(file.parent).tokens_by_content()
     return _read_data(merges_txt.read_file(file), str(file), found, pattern, special_tokens)
 
 
