@@ -10,6 +10,7 @@ import lzma
 import os
 import random
 import sys
+import threading
 import tracemalloc
 from types import SimpleNamespace
 
@@ -207,11 +208,31 @@ def test_compressed_files(tmp_path):
         all_of(tmp_path / "bad.gz")
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_standard_input(monkeypatch, pack):
-    stream = io.BufferedReader(io.BytesIO(pack(b"one\ntwo\n")))
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
-    assert all_of("-")[0] == ["one", "two"]
+def zstandard(content):
+    return pytest.importorskip("pyarrow").compress(content, codec="zstd", asbytes=True)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard])
+@pytest.mark.parametrize("content", [b"", b"1", b"one\ntwo\n", b"a line\n" * 50_000])
+def test_standard_input(monkeypatch, pack, content):
+    lines = content.decode().splitlines()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(content))))
+    assert all_of("-")[0] == lines
+    # a pipe, which is written to bit by bit
+    reader, writer = os.pipe()
+
+    def write():
+        data = pack(content)
+        with open(writer, "wb", buffering=0) as file:
+            for begin in range(0, len(data), 5000):
+                file.write(data[begin : begin + 5000])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with open(reader, "rb") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert all_of("-")[0] == lines
+    thread.join()
 
 
 # ---------------------------------------------------------------------------------------------------- JSON lines
