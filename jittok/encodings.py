@@ -248,11 +248,6 @@ class Encoding(Sequence[int]):
         return result
 
     @property
-    def texts(self) -> tuple[SourceText, ...]:
-        """The text, and the second one of a pair; empty where they are not kept."""
-        return self._texts
-
-    @property
     def spans(self) -> NDArray[np.int64] | None:
         """int64[n, 2]: begin and end of each token in characters of the input text; None if not computed.
 

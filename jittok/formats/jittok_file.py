@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from jittok.rewriting import Rewriter
 
 #: Raised when a file written before could no longer be read as it was meant.
-VERSION = 2
+VERSION = 3
 _DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("<u1"),
     "U16": np.dtype("<u2"),

@@ -184,7 +184,7 @@ def plain_block(
 def copy_triples(page_of: Any, entries: Any, data: Any, position: int, end: int, result: Any, written: int) -> int:
     """Copy characters of three bytes, up to one that is not just copied; returns the number of bytes."""
     at = np.int64(position)
-    stop = min(np.int64(end), data.size - 8, position + result.size - written - ROOM)
+    stop = min(np.int64(end) - 2, data.size - 8, position + result.size - written - ROOM)
     entry = np.int64(0)
     shift = written - position
     while at < stop:
