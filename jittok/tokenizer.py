@@ -871,6 +871,11 @@ class Tokenizer:
         """
         return self._vocabulary.size if self.spec.reference == "tiktoken" else len(self._vocabulary)
 
+    @property
+    def id_limit(self) -> int:
+        """One more than the greatest id, whatever :attr:`vocab_size` says: rows that an embedding table needs."""
+        return self._vocabulary.size
+
     def id_to_token(self, token_id: int) -> str | None:
         """Return the token string of `token_id`, or None where there is no such token."""
         return self._vocabulary.id_to_token(token_id)
