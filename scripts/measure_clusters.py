@@ -13,7 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.compute
@@ -24,7 +26,7 @@ import jittok
 ROW_GROUP = 2000
 
 
-def timed(function: Callable[[], int]) -> tuple[float, int]:
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
     """Return the wall seconds of a call, and what it returned."""
     start = time.perf_counter()
     result = function()
@@ -68,35 +70,37 @@ def measure_ray(path: str, report: Callable[..., None]) -> None:
     run(2, None)
     for actors in (1, 2):
         for batch in (100, 1000, None):
-            report(f"Ray, {actors} actors", "a block" if batch is None else batch, *timed(lambda: run(actors, batch)))
+            report(f"Ray, {actors} actors", "a block" if batch is None else batch, *timed(partial(run, actors, batch)))
     ray.shutdown()
 
 
 def measure_spark(path: str, report: Callable[..., None]) -> None:
     """Workers, and rows in a batch."""
     from pyspark.sql import SparkSession
-    from pyspark.sql.functions import size, sum as total
+    from pyspark.sql.functions import size
+    from pyspark.sql.functions import sum as total
 
     from jittok.interop.spark import encode
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     tokenizer = jittok.load_default()
+
+    def run(session: Any, batch: int) -> int:
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
+        frame = encode(session.read.parquet(path), "text", tokenizer)
+        return int(frame.select(total(size("input_ids"))).first()[0])
+
     for workers in (1, 2):
         builder = SparkSession.builder.master(f"local[{workers}]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.files.maxPartitionBytes", "4m")
-        seconds, session = timed(builder.getOrCreate)  # type: ignore[arg-type]
-        session.sparkContext.setLogLevel("OFF")  # type: ignore[attr-defined]
+        seconds, session = timed(builder.getOrCreate)
+        session.sparkContext.setLogLevel("OFF")
         print(f"starting Spark with {workers} workers: {seconds:.1f} s", flush=True)
 
-        def run(batch: int) -> int:
-            session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))  # type: ignore[attr-defined]
-            frame = encode(session.read.parquet(path), "text", tokenizer)  # type: ignore[attr-defined]
-            return int(frame.select(total(size("input_ids"))).first()[0])
-
-        run(1000)
+        run(session, 1000)
         for batch in (100, 1000, 10_000):
-            report(f"Spark, {workers} workers", batch, *timed(lambda: run(batch)))
-        session.stop()  # type: ignore[attr-defined]
+            report(f"Spark, {workers} workers", batch, *timed(partial(run, session, batch)))
+        session.stop()
 
 
 def main() -> None:
@@ -127,7 +131,7 @@ def main() -> None:
         alone(path, 2, 1000)
         for threads in (1, 2):
             for batch in (100, 1000, 10_000):
-                report(f"one process, {threads} threads", batch, *timed(lambda: alone(path, threads, batch)))
+                report(f"one process, {threads} threads", batch, *timed(partial(alone, path, threads, batch)))
         for engine in options.engine or ("ray", "spark"):
             {"ray": measure_ray, "spark": measure_spark}[engine](path, report)
 
