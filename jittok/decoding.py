@@ -21,6 +21,7 @@ from .spec import (
     DecodeByteLevel,
     DecodeCTC,
     DecodeFuse,
+    DecodeLlamaCpp,
     DecodeMetaspace,
     DecodeReplace,
     DecodeStrip,
@@ -65,7 +66,7 @@ class Decoder:
         #: Tokens are their bytes, and a text is all of them one after another.
         self.is_bytes = isinstance(spec.model, RankModel) or (
             len(self.steps) > 0
-            and isinstance(self.steps[0], DecodeByteLevel)
+            and isinstance(self.steps[0], DecodeByteLevel | DecodeLlamaCpp)
             and all(isinstance(step, DecodeFuse) for step in self.steps[1:])
         )
         self.has_raw_bytes = any(isinstance(step, DecodeByteFallback) for step in self.steps)

@@ -1526,9 +1526,13 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
     start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
     capacity = int((end - start).sum()) + 1
     out_start, out_end, out_from = (np.empty(capacity, np.int64) for _ in range(3))
-    n = split_segments(
-        stage.tables, stage.behavior, int(stage.invert), _frozen(parts.data), start, end, out_start, out_end, out_from
-    )
+    if stage.group:
+        out_start, out_end, out_from = _cut_groups(parts.data, start, end, stage)
+        n = len(out_start)
+    else:
+        n = split_segments(
+            stage.tables, stage.behavior, int(stage.invert), _frozen(parts.data), start, end, out_start, out_end, out_from
+        )
     source = text[out_from[:n]]
     if len(text) == len(parts.token):
         return parts._replace(
@@ -1542,6 +1546,33 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
         end=np.concatenate([out_end[:n], parts.end[tokens]])[order],
         token=np.concatenate([np.full(n, -1, np.int32), parts.token[tokens]])[order],
     )
+
+
+def _cut_groups(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], stage: SplitStage
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Segments cut before each group of codepoints in runs, and which segment each piece comes from."""
+    from jittok.kernels.split import ISOLATED, REMOVED, split_segments
+
+    capacity = int((end - start).sum()) + 1
+    runs, run_ends, of_segment = (np.empty(capacity, np.int64) for _ in range(3))
+    n = split_segments(stage.tables, REMOVED, 1, _frozen(data), start, end, runs, run_ends, of_segment)
+    runs, run_ends = runs[:n], run_ends[:n]
+    # Every byte of a run: its place, and how many codepoints of the run begin there or behind it.
+    lengths = run_ends - runs
+    place = np.arange(int(lengths.sum())) + np.repeat(runs - np.cumsum(lengths) + lengths, lengths)
+    begins = (data[place] & 0xC0) != 0x80
+    so_far = np.concatenate([[0], np.cumsum(begins)])
+    left = np.repeat(so_far[np.cumsum(lengths)], lengths) - so_far[:-1]
+    cuts = [start, place[begins & (left % stage.group == 0)]]
+    if stage.behavior == ISOLATED:
+        cuts += [runs, run_ends]
+    first = np.unique(np.concatenate(cuts))
+    owner = np.searchsorted(start, first, side="right") - 1
+    kept = (owner >= 0) & (first < end[owner])
+    first, owner = first[kept], owner[kept]
+    last = np.minimum(np.append(first[1:], end[-1:]), end[owner])
+    return first, last, owner
 
 
 def _overwritten(parts: Parts, starts: NDArray[np.int64], done: Rewritten) -> NDArray[np.uint8]:

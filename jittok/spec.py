@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, Literal
 
 SplitBehavior = Literal["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
-RegexDialect = Literal["oniguruma", "rust"]
+RegexDialect = Literal["oniguruma", "rust", "llama.cpp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,25 @@ class SentencePieceNormalizer:
     symbols: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LlamaCppCleanUp:
+    """What llama.cpp makes of text for a WordPiece vocabulary (its tokenizer "bert"): words, each behind a U+2581.
+
+    Words end at white space, and each character of punctuation, symbol of ASCII and Chinese character is one. Control
+    characters and U+FFFD are left out. U+2581 in the text becomes U+E000, which as a private character is in no word.
+
+    Attributes
+    ----------
+    lowercase
+        Lower-case each codepoint.
+    strip_accents
+        Of what has a canonical decomposition keep only its first codepoint, and leave out combining marks.
+    """
+
+    lowercase: bool = True
+    strip_accents: bool = True
+
+
 Normalizer = (
     UnicodeForm
     | Lowercase
@@ -166,6 +185,7 @@ Normalizer = (
     | Nmt
     | Precompiled
     | SentencePieceNormalizer
+    | LlamaCppCleanUp
 )
 
 
@@ -252,6 +272,25 @@ class UnicodeScripts:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class DigitGroups:
+    """Cut runs of digits into groups of `size`, counted from the right: the first one may be shorter.
+
+    Attributes
+    ----------
+    digits
+        A class of a regular expression of llama.cpp's dialect.
+    size
+        Digits of a group.
+    isolated
+        Also cut before and after each run; else only before whole groups.
+    """
+
+    digits: str
+    size: int = 3
+    isolated: bool = True
+
+
 PreTokenizer = (
     Split
     | ByteLevel
@@ -264,6 +303,7 @@ PreTokenizer = (
     | CharDelimiterSplit
     | FixedLength
     | UnicodeScripts
+    | DigitGroups
 )
 
 
@@ -613,6 +653,25 @@ class DecodeSentencePiece:
     denormalizer: SentencePieceNormalizer | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DecodeLlamaCpp:
+    """Tokens to bytes as llama.cpp does it, one after another: always the only decoder.
+
+    Control and unknown tokens leave nothing, nor do those that are unused or of no type; user-defined tokens stand for
+    themselves.
+
+    Attributes
+    ----------
+    style
+        What normal tokens are written in: "pieces" with U+2581 for blanks, or the byte "alphabet".
+    types
+        The :class:`PieceType` of each token, one byte each; 0: none. Later ids are those of user-defined tokens.
+    """
+
+    style: Literal["pieces", "alphabet"]
+    types: bytes
+
+
 Decoder = (
     DecodeByteLevel
     | DecodeFuse
@@ -624,6 +683,7 @@ Decoder = (
     | DecodeWordPiece
     | DecodeCTC
     | DecodeSentencePiece
+    | DecodeLlamaCpp
 )
 
 
@@ -645,8 +705,8 @@ class TokenizerSpec:
         Without decoders, tokens are joined with a blank between them, as the reference does, unless the
         model is a :class:`RankModel`.
     reference
-        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece" or "mistral_common". It decides
-        defaults.
+        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece", "mistral_common" or "llama.cpp". It
+        decides defaults, and where two of them use a model of the same form otherwise.
     default_special
         What a special token written in the text becomes unless a call says otherwise.
     source_format
@@ -663,7 +723,7 @@ class TokenizerSpec:
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
     decoders: tuple[Decoder, ...] = ()
-    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common"] = "tokenizers"
+    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp"] = "tokenizers"
     default_special: Literal["parse", "text", "raise"] = "parse"
     source_format: str = "tokenizer.json"
     stored_truncation: Mapping[str, Any] | None = None

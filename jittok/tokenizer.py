@@ -118,6 +118,8 @@ class Tokenizer:
         tables = build_vocabulary(spec) if vocabulary is None else vocabulary
         self._engine = Engine(self.plan)
         unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
+        if spec.reference == "llama.cpp":  # which shows tokens as they are
+            unknown = None
         self._vocabulary = Vocabulary(
             tables,
             spec.added_tokens,

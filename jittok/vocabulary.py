@@ -7,6 +7,7 @@ binary search in sorted hashes, so a saved vocabulary is usable as soon as it is
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from .spec import (
     BPEModel,
     ByteLevel,
     DecodeByteLevel,
+    DecodeLlamaCpp,
     MapBytes,
     PieceType,
     RankModel,
@@ -120,7 +122,9 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     encoded = _encoded(by_id)
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
-    if is_byte_level(spec) and not isinstance(model, RankModel):
+    if spec.decoders and isinstance(spec.decoders[0], DecodeLlamaCpp):
+        token_bytes, bytes_indptr = _joined(llama_cpp_bytes(by_id, spec.decoders[0]))
+    elif is_byte_level(spec) and not isinstance(model, RankModel):
         token_bytes, bytes_indptr = _from_alphabet(by_id, encoded, of_model)
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
@@ -145,6 +149,39 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     for array in tables:
         array.flags.writeable = False
     return tables
+
+
+def llama_cpp_bytes(tokens: list[str], step: DecodeLlamaCpp) -> list[bytes]:
+    """Return the bytes that each token leaves in text, by llama.cpp's rules.
+
+    Parameters
+    ----------
+    tokens
+        By id.
+    step
+        How they are written, and their types.
+
+    Returns
+    -------
+    list of bytes
+        A character that is not in the byte alphabet stands for itself.
+    """
+    result = []
+    alphabet = {chr(i): bytes([byte]) for i, byte in enumerate(alphabet_bytes().tolist()) if byte >= 0}
+    types = step.types.ljust(len(tokens), bytes([PieceType.USER_DEFINED]))
+    for token, kind in zip(tokens, types, strict=False):
+        if kind == PieceType.NORMAL and step.style == "alphabet":
+            result.append(b"".join(alphabet.get(character) or character.encode() for character in token))
+        elif kind == PieceType.NORMAL:
+            result.append(token.replace("\u2581", " ").encode())
+        elif kind == PieceType.USER_DEFINED:
+            result.append(token.encode())
+        elif kind == PieceType.BYTE:
+            digits = token[3:5]
+            result.append(bytes([int(digits, 16)]) if re.fullmatch("[0-9a-fA-F]{2}", digits) else b"")
+        else:
+            result.append(b"")
+    return result
 
 
 def added_token_flags(token: AddedToken) -> int:

@@ -17,8 +17,10 @@ from jittok.spec import (
     BPEModel,
     ByteLevel,
     CharDelimiterSplit,
+    DigitGroups,
     Digits,
     FixedLength,
+    LlamaCppCleanUp,
     MapBytes,
     Metaspace,
     Normalizer,
@@ -77,11 +79,25 @@ BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", 
 
 @dataclass(frozen=True, slots=True)
 class SplitStage:
-    """Cut every segment at a pattern."""
+    """Cut every segment at a pattern.
+
+    Attributes
+    ----------
+    tables
+        The pattern.
+    behavior
+        What becomes of its matches, one of BEHAVIORS by number.
+    invert
+        Whether what lies between matches counts as a match, and the other way round.
+    group
+        If above 0, the pattern is that of runs, and only these are cut: before each group of so many codepoints, counted
+        from the end of the run. `behavior` "isolated": also at the beginning and the end of the run.
+    """
 
     tables: SplitTables
     behavior: int
     invert: bool
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +215,13 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
         from jittok.unicode import classes
 
         model = spec.model
+        vocab = model.vocab
+        if any(isinstance(step, LlamaCppCleanUp) for step in spec.normalizers):
+            vocab = _with_marks(vocab)
         missing = model.unk_token not in model.vocab
         blanks = classes.binary_property("whitespace")
         return build_wordpiece_tables(
-            model.vocab,
+            vocab,
             # An unknown token that the vocabulary lacks is one token more, whose id the engine takes for an error.
             unknown=max(model.vocab.values(), default=-1) + 1 if missing else model.vocab[model.unk_token],
             is_missing=missing,
@@ -255,6 +274,17 @@ def sampling_tables(spec: TokenizerSpec) -> MergeTables | PieceTables:
     return build_sampling_merges(spec.model, byte_level=is_byte_level(spec))
 
 
+def _with_marks(vocab: Mapping[str, int]) -> dict[str, int]:
+    """Tokens as words after llama.cpp's clean-up have them: what begins with U+2581 may also stand inside a word."""
+    from jittok.unicode.llama_cpp import OTHER_MARK
+
+    inside = {token.replace(MARK, OTHER_MARK): token_id for token, token_id in vocab.items()}
+    first = {
+        MARK + token[1:].replace(MARK, OTHER_MARK): token_id for token, token_id in vocab.items() if token[:1] == MARK
+    }
+    return inside | first
+
+
 def _unused_character(vocab: Mapping[str, int]) -> str:
     """A character that no token begins with: with it for a suffix indicator, WordPiece finds whole words only."""
     used = {token[:1] for token in vocab}
@@ -294,6 +324,7 @@ def _sentencepiece_tables(
             model.pieces,
             model.scores,
             np.frombuffer(model.types, np.uint8),
+            rule="llama.cpp" if spec.reference == "llama.cpp" else "sentencepiece",
             byte_fallback=model.byte_fallback,
             space_as_blank=_is_compact(spec),
         )
@@ -418,7 +449,7 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     """The fields of a plan that follow from the added tokens."""
     raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
     normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
-    skipping = spec.reference != "tiktoken"
+    skipping = spec.reference not in ("tiktoken", "llama.cpp")
     return {
         "added_tokens": spec.added_tokens,
         "blank_prefix": blank_prefix(spec),
@@ -510,6 +541,10 @@ def _stages(
         elif isinstance(step, UnicodeScripts):
             for automaton in compile_scripts():
                 cut(automaton, "removed", invert=True)
+        elif isinstance(step, DigitGroups):
+            runs = build_split_tables(compile_split(f"(?:{step.digits})+", "llama.cpp"))
+            behavior = BEHAVIORS.index("isolated" if step.isolated else "merged_with_previous")
+            stages.append(SplitStage(runs, behavior, False, step.size))
         elif isinstance(step, WhitespaceSplit | BertPreTokenizer):
             cut(compile_split(r"\s", "rust"), "removed")
             if isinstance(step, BertPreTokenizer):
@@ -519,7 +554,8 @@ def _stages(
     if stages:
         final = stages[-1]
         # An isolated cut leaves no text out and joins nothing, so the merges can follow at once.
-        if isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated"):
+        is_isolated = isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated")
+        if isinstance(final, SplitStage) and is_isolated and not final.group:
             return stages[:-1], final.tables, False
     return stages, _whole_split(), False
 

@@ -29,7 +29,7 @@ from jittok.unicode.normalization import fold_pages
 
 #: Types of pieces, with the numbers of the SentencePiece model format.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
-RULES = {"sentencepiece": RULE_SENTENCEPIECE, "tokenizers": RULE_TOKENIZERS}
+RULES = {"sentencepiece": RULE_SENTENCEPIECE, "tokenizers": RULE_TOKENIZERS, "llama.cpp": RULE_TOKENIZERS}
 #: Scores are smaller than this.
 MOST_SCORE = 1e30
 #: What an unknown character costs more than the least likely piece.
@@ -57,12 +57,14 @@ def build_unigram_tables(
     scores
         float[n], logarithms of their probabilities.
     types
-        uint8[n] or a sequence, NORMAL and so on; None: all are normal. Only ``rule="sentencepiece"`` looks at them.
+        uint8[n] or a sequence, NORMAL and so on; None: all are normal. ``rule="tokenizers"`` does not look at them.
     rule
         ``"sentencepiece"``: as sentencepiece 0.2.3 does it. Normal and user-defined pieces are looked for in the text; the
         score of a path is a float32 that is added up over the whole text.
         ``"tokenizers"``: as tokenizers 0.23 does it. All pieces are looked for; scores are float64, and start from 0 in
         each pre-token.
+        ``"llama.cpp"``: as that does it. Scores are added up as by tokenizers; normal, user-defined and unused pieces are
+        looked for, and the score of user-defined ones is 0.
     unknown
         Id of the unknown piece. By default that of type UNKNOWN, if there is one.
     is_missing
@@ -94,7 +96,7 @@ def build_unigram_tables(
     if rule not in RULES:
         raise ArgumentError(f"rule={rule!r}; expected one of {', '.join(RULES)}")
     n = len(pieces)
-    is_sentencepiece = rule == "sentencepiece"
+    is_sentencepiece, is_llama_cpp = rule == "sentencepiece", rule == "llama.cpp"
     values = np.array(scores, np.float32 if is_sentencepiece else np.float64).reshape(-1)
     kinds = np.full(n, NORMAL, np.uint8) if types is None else np.array(types, np.uint8).reshape(-1)
     if len(values) != n or len(kinds) != n:
@@ -102,14 +104,17 @@ def build_unigram_tables(
     if not (np.abs(values) < MOST_SCORE).all():
         raise UnsupportedError(f"a score is not a number, or {MOST_SCORE:g} or more in size; expected scores of pieces")
     byte_ids = np.full(256, -1, np.int32)
-    if is_sentencepiece:
+    if rule != "tokenizers":
         if unknown is None and (kinds == UNKNOWN).any():
             unknown = int(np.flatnonzero(kinds == UNKNOWN)[0])
-        used = np.flatnonzero((kinds == NORMAL) | (kinds == USER_DEFINED)).tolist()
+        is_used = (kinds == NORMAL) | (kinds == USER_DEFINED)
+        used = np.flatnonzero(is_used | (kinds == UNUSED) if is_llama_cpp else is_used).tolist()
         named_bytes = np.flatnonzero(kinds == BYTE).tolist()
         normal = values[kinds == NORMAL]
         lowest = normal.min() if len(normal) else np.finfo(np.float32).max
         unknown_score = float(np.float32(lowest) - np.float32(_UNKNOWN_PENALTY))
+        if is_llama_cpp:
+            values[kinds == USER_DEFINED] = 0
     else:
         used = list(range(n))
         named_bytes = used

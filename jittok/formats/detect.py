@@ -21,11 +21,9 @@ from jittok.errors import (
 if TYPE_CHECKING:
     from jittok.spec import TokenizerSpec
 
-#: Every format by name. Those in `_LATER` are recognised, but not read yet.
+#: Every format by name.
 FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
-_LATER = ("gguf",)
-_READ = tuple(name for name in FORMATS if name not in _LATER)
-_FROM_MEMORY = ("tokenizer.json", "sentencepiece", "tiktoken", "tekken")
+_FROM_MEMORY = ("tokenizer.json", "sentencepiece", "tiktoken", "tekken", "gguf")
 
 _HEAD_BYTES = 1 << 16
 _MAX_HEADER_BYTES = 1 << 24
@@ -74,7 +72,7 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str
             f"the path of a tokenizer must be a str or a path object, got {type(path).__name__}"
         )
     if format is not None and format not in FORMATS:
-        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(_READ)}")
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
     file = Path(os.fsdecode(path))
     try:
         is_directory = file.is_dir()
@@ -127,8 +125,6 @@ def read_spec(
         raise ArgumentError(
             f"{file}: pattern= and special_tokens= are for tiktoken files; this is {found}, which says both itself"
         )
-    if found in _LATER:
-        raise UnsupportedError(f"{file}: files of the format {found} are not supported yet")
     if found == "jittok":
         raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
     from jittok.formats import merges_txt, vocab_txt
@@ -137,6 +133,10 @@ def read_spec(
         return merges_txt.read(file.parent, file.name, _partner(file.name))
     if found == "vocab.txt":
         return vocab_txt.read(file)
+    if found == "gguf":
+        from jittok.formats import gguf
+
+        return gguf.read_file(file)
     return _read_data(merges_txt.read_file(file), str(file), found, pattern, special_tokens)
 
 
@@ -148,7 +148,7 @@ def read_spec_bytes(
     special_tokens: Mapping[str, int] | None = None,
     where: str = "the data given",
 ) -> TokenizerSpec:
-    """Read a tokenizer from the content of one file: tokenizer.json, sentencepiece, tiktoken or tekken.
+    """Read a tokenizer from the content of one file: tokenizer.json, sentencepiece, tiktoken, tekken or gguf.
 
     Parameters
     ----------
@@ -167,14 +167,16 @@ def read_spec_bytes(
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ArgumentTypeError(f"data: expected bytes, got {type(data).__name__}")
     if format is not None and format not in FORMATS:
-        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(_READ)}")
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
     content = bytes(data)
     found = format
     if found is None:
         head = content[:_HEAD_BYTES]
         if not head:
             raise FormatError(f"{where}: the file is empty")
-        if looks_like(head):
+        if head.startswith(b"GGUF"):
+            found = "gguf"
+        elif looks_like(head):
             found = "sentencepiece"
         elif head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
             found = "tekken" if _is_tekken(head) else "tokenizer.json"
@@ -207,6 +209,10 @@ def _read_data(
         return sentencepiece_model.read(data, where)
     if format == "tekken":
         return tekken_json.read(data, where)
+    if format == "gguf":
+        from jittok.formats import gguf
+
+        return gguf.read(data, where)
     return tokenizer_json.read(data, where)
 
 
@@ -372,7 +378,7 @@ def _detect_file(file: Path) -> str:
     if found is None:
         raise UnknownFormatError(
             f"{file}: not a tokenizer file that jittok knows (starts with {head[:16]!r}); "
-            f"known formats are {', '.join(_READ)}"
+            f"known formats are {', '.join(FORMATS)}"
         )
     return found
 

@@ -86,6 +86,7 @@ _GROUPS: dict[type, str] = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MOST_HEADER_BYTES = 1 << 26
 _DEEPEST_SPEC = 64
+_LARGEST_GROUP = 1 << 20
 
 
 class Stored(NamedTuple):
@@ -115,6 +116,8 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
         if isinstance(stage, SplitStage):
             _add_group(arrays, f"split.{len(stages)}", stage.tables)
             stages.append({"behavior": stage.behavior, "invert": stage.invert})
+            if stage.group:
+                stages[-1]["group"] = stage.group
         else:
             stages.append({"steps": [plain(step) for step in stage.steps]})
     _add_group(arrays, "last_split", plan.last_split)
@@ -277,7 +280,10 @@ def parse(content: Any, where: str) -> Stored:
             behavior = stage["behavior"]
             if behavior not in range(len(plan_module.BEHAVIORS)):
                 raise FormatError(f"{where}: plan.stages[{number}].behavior is {behavior!r}")
-            stages.append(SplitStage(tables, behavior, bool(stage["invert"])))
+            group = stage.get("group", 0)
+            if type(group) is not int or not 0 <= group <= _LARGEST_GROUP:
+                raise FormatError(f"{where}: plan.stages[{number}].group is {group!r}")
+            stages.append(SplitStage(tables, behavior, bool(stage["invert"]), group))
         last = SplitTables(*_group(arrays, "last_split", SplitTables._fields, where))
         check_split(last, f"{where}: last_split")
         _check_spec(spec, vocabulary, where)
