@@ -1551,8 +1551,8 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
 def _cut_groups(
     data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], stage: SplitStage
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Segments cut before each group of codepoints in runs, and which segment each piece comes from."""
-    from jittok.kernels.split import ISOLATED, REMOVED, split_segments
+    """Segments cut before or after each group of codepoints in runs, and which segment each piece comes from."""
+    from jittok.kernels.split import MERGED_WITH_PREVIOUS, REMOVED, split_segments
 
     capacity = int((end - start).sum()) + 1
     runs, run_ends, of_segment = (np.empty(capacity, np.int64) for _ in range(3))
@@ -1564,10 +1564,10 @@ def _cut_groups(
     begins = (data[place] & 0xC0) != 0x80
     so_far = np.concatenate([[0], np.cumsum(begins)])
     left = np.repeat(so_far[np.cumsum(lengths)], lengths) - so_far[:-1]
-    cuts = [start, place[begins & (left % stage.group == 0)]]
-    if stage.behavior == ISOLATED:
-        cuts += [runs, run_ends]
-    first = np.unique(np.concatenate(cuts))
+    cuts = place[begins & (left % stage.group == 0)]
+    if stage.behavior == MERGED_WITH_PREVIOUS:
+        cuts = np.concatenate([cuts[~np.isin(cuts, runs)], run_ends])
+    first = np.unique(np.concatenate([start, cuts]))
     owner = np.searchsorted(start, first, side="right") - 1
     kept = (owner >= 0) & (first < end[owner])
     first, owner = first[kept], owner[kept]

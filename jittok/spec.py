@@ -274,7 +274,7 @@ class UnicodeScripts:
 
 @dataclass(frozen=True, slots=True)
 class DigitGroups:
-    """Cut runs of digits into groups of `size`, counted from the right: the first one may be shorter.
+    """Cut between groups of `size` digits in each run of them, counted from the right.
 
     Attributes
     ----------
@@ -282,13 +282,13 @@ class DigitGroups:
         A class of a regular expression of llama.cpp's dialect.
     size
         Digits of a group.
-    isolated
-        Also cut before and after each run; else only before whole groups.
+    cut
+        "after" each group, of which the first may be shorter, or "before" each whole one.
     """
 
     digits: str
     size: int = 3
-    isolated: bool = True
+    cut: Literal["after", "before"] = "after"
 
 
 PreTokenizer = (

@@ -90,8 +90,8 @@ class SplitStage:
     invert
         Whether what lies between matches counts as a match, and the other way round.
     group
-        If above 0, the pattern is that of runs, and only these are cut: before each group of so many codepoints, counted
-        from the end of the run. `behavior` "isolated": also at the beginning and the end of the run.
+        If above 0, the pattern is that of runs, and these are cut: before each group of so many codepoints, counted from
+        the end of the run, or, with the behavior "merged_with_previous", after each group, the first shorter one too.
     """
 
     tables: SplitTables
@@ -543,7 +543,7 @@ def _stages(
                 cut(automaton, "removed", invert=True)
         elif isinstance(step, DigitGroups):
             runs = build_split_tables(compile_split(f"(?:{step.digits})+", "llama.cpp"))
-            behavior = BEHAVIORS.index("isolated" if step.isolated else "merged_with_previous")
+            behavior = BEHAVIORS.index("merged_with_next" if step.cut == "before" else "merged_with_previous")
             stages.append(SplitStage(runs, behavior, False, step.size))
         elif isinstance(step, WhitespaceSplit | BertPreTokenizer):
             cut(compile_split(r"\s", "rust"), "removed")

@@ -17,7 +17,8 @@ _LINES_AND_BLANKS = r"\s*[\r\n]+|" + _BLANKS
 _GPT2 = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|" + _BLANKS
 _CJK = r"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
 _ASCII_MARKS = r"[!-/:-@\[-`{-~]"
-_CHINESE_AND_HANGUL = r"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+#: Where llama.cpp matches characters themselves, white space beyond ASCII is U+000B.
+_CHINESE_AND_HANGUL = r"[[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]&&[^\s]]+"
 _HAN = (
     r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
     r"\U0002b820-\U0002ceaf\U0002ceb0-\U0002ebef\U0002f800-\U0002fa1f"
@@ -88,7 +89,7 @@ _PATTERNS: dict[str, tuple[str | DigitGroups, ...]] = {
     "deepseek-llm": (
         r"[\r\n]",
         rf"\s?[{_CASED_LETTERS}]+",
-        r"\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
+        r"\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3001\u3002]+",
         r"\s+$",
         _CHINESE_AND_HANGUL,
         r"\p{N}+",
@@ -134,7 +135,7 @@ _PATTERNS: dict[str, tuple[str | DigitGroups, ...]] = {
         rf"[{_HAN}]+|"
         + _words(r"\p{N}{1,3}", letters=rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}&&[^{_HAN}]]+{_AFTER_SHORT}"),
     ),
-    "superbpe": (r"\p{N}+", DigitGroups("[0-9]", isolated=False)),
+    "superbpe": (r"\p{N}+", DigitGroups("[0-9]", cut="before")),
     "bailingmoe": (_words(r"\p{N}", before=_SHORT_FORMS, rest=r"\s*[\r\n]|" + _BLANKS),),
     "seed-coder": (_words(r"\p{N}", before=_SHORT_FORMS, others=r" ?[^\s\p{L}\p{N}\r\n]+"),),
     "ufakzeka": (_words(r"\p{N}"),),
