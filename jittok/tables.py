@@ -326,7 +326,8 @@ TOKEN_STRIP_RIGHT = 4
 #: Positions in ``AddedTokenTables.numbers``.
 ADDED_TOKENS_MAX_LENGTH = 0  # of a token, in bytes
 ADDED_TOKENS_SKIPPING = 1  # 1: a token that is found but not wanted hides what it covers; 0: it does not
-ADDED_TOKENS_NUMBERS = 2
+ADDED_TOKENS_ASCII_SPACE = 2  # 1: the white space that tokens take with them is that of ASCII only
+ADDED_TOKENS_NUMBERS = 3
 
 
 class SubstitutionTables(NamedTuple):

@@ -118,7 +118,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
         # The model may make the same string from the text's bytes; another string replaces the model's.
         of_model[number] &= by_id[number] == content
         by_id[number] = content
-        flags[number] |= added_token_flags(added_token)
+        flags[number] |= added_token_flags(added_token, spec.reference)
     encoded = _encoded(by_id)
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
@@ -184,13 +184,13 @@ def llama_cpp_bytes(tokens: list[str], step: DecodeLlamaCpp) -> list[bytes]:
     return result
 
 
-def added_token_flags(token: AddedToken) -> int:
-    """Return the bits of ``VocabularyTables.flags`` of an added token."""
+def added_token_flags(token: AddedToken, reference: str) -> int:
+    """Return the bits of ``VocabularyTables.flags`` of an added token, where `reference` says how tokens are shown."""
     return (
         PRESENT
         | ADDED
         | SPECIAL * token.special
-        | STRIPS * (token.lstrip or token.rstrip)
+        | STRIPS * ((token.lstrip or token.rstrip) and reference != "llama.cpp")
         | NORMALIZED * token.normalized
     )
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _SMALL = 20_000
 
 
-def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -> tables.AddedTokenTables:
+def build_added_tokens(
+    tokens: Sequence[AddedToken], *, skipping: bool = True, ascii_space: bool = False
+) -> tables.AddedTokenTables:
     """Build the tables that find `tokens` in text.
 
     Tokens matched on normalised text and tokens matched on the text as given need tables of their own.
@@ -32,6 +34,8 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
         What a token that a call does not want does where it is found: True, as in tokenizers, it stays in
         the text and hides the tokens that begin inside it; False, as in tiktoken, the longest wanted token
         at that place is taken, and the search goes on at the next character.
+    ascii_space
+        Whether the white space that tokens take with them is that of ASCII only, as in llama.cpp.
 
     Returns
     -------
@@ -76,6 +80,7 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
     numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max(map(len, strings), default=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
+    numbers[tables.ADDED_TOKENS_ASCII_SPACE] = int(ascii_space)
     word_page_of, word_class_of = _word_classes(tokens)
     return tables.AddedTokenTables(
         ids=read_only(np.array([token.id for token in tokens], dtype=np.int32)),

@@ -449,20 +449,20 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     """The fields of a plan that follow from the added tokens."""
     raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
     normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
-    skipping = spec.reference not in ("tiktoken", "llama.cpp")
+    rules = {"skipping": spec.reference not in ("tiktoken", "llama.cpp"), "ascii_space": spec.reference == "llama.cpp"}
     return {
         "added_tokens": spec.added_tokens,
         "blank_prefix": blank_prefix(spec),
         "is_sentencepiece": isinstance(spec.model, SentencePieceModel),
-        "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
-        "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
+        "raw_tokens": _added_stage(spec.added_tokens, raw, None, rules),
+        "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, rules),
     }
 
 
 def _added_stage(
-    tokens: tuple[AddedToken, ...], members: list[int], normalizer: Rewriter | None, skipping: bool
+    tokens: tuple[AddedToken, ...], members: list[int], normalizer: Rewriter | None, rules: dict[str, bool]
 ) -> AddedTokenStage | None:
-    """Tables for some of the added tokens, their content normalised if a normalizer is given."""
+    """Tables for some of the added tokens, their content normalised if a normalizer is given, to be found by the rules."""
     if not members:
         return None
     from jittok.build.added_tokens import build_added_tokens
@@ -482,7 +482,7 @@ def _added_stage(
             )
             for token, content in zip(chosen, contents, strict=True)
         ]
-    return AddedTokenStage(tuple(members), build_added_tokens(chosen, skipping=skipping))
+    return AddedTokenStage(tuple(members), build_added_tokens(chosen, **rules))
 
 
 def _stages(

@@ -448,7 +448,7 @@ def _check_spec(spec: TokenizerSpec, vocabulary: VocabularyTables, where: str) -
     for token in spec.added_tokens:
         if not 0 <= token.id < n_ids:
             raise FormatError(f"{where}: the added token {token.content!r} has the id {token.id}, which is not there")
-        expected[token.id] = added_token_flags(token)
+        expected[token.id] = added_token_flags(token, spec.reference)
     if not np.array_equal(expected, vocabulary.flags):
         raise FormatError(f"{where}: vocabulary.flags does not fit the added tokens; the file is damaged")
     for step in spec.post_processors:
