@@ -155,6 +155,15 @@ class SentencePieceNormalizer:
 
 
 @dataclass(frozen=True, slots=True)
+class LlamaCppNormalizer(SentencePieceNormalizer):
+    """What llama.cpp does with text before a unigram model (its tokenizer "t5") sees it.
+
+    That is what SentencePiece does, but for U+2581 in the text itself, which is never left out at the end, and texts of
+    nothing but blanks that are kept, which get no blank in front.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class LlamaCppCleanUp:
     """What llama.cpp makes of text for a WordPiece vocabulary (its tokenizer "bert"): words, each behind a U+2581.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jittok import tables, unicode
 from jittok.errors import ArgumentError, FormatError, UnsupportedError
-from jittok.spec import LlamaCppCleanUp, SentencePieceNormalizer
+from jittok.spec import LlamaCppCleanUp, LlamaCppNormalizer, SentencePieceNormalizer
 from jittok.tables import CharsmapTables, PrecompiledTables, read_only
 from jittok.unicode.graphemes import grapheme_classes
 from jittok.unicode.normalization import fold_pages
@@ -443,6 +443,7 @@ def charsmap_tables(step: SentencePieceNormalizer, compact: bool = False) -> Cha
     numbers[tables.CHARSMAP_BLANK] = 3 if step.escape_whitespaces and not compact else 1
     numbers[tables.CHARSMAP_COMPACT] = step.escape_whitespaces and compact
     numbers[tables.CHARSMAP_HAS_SYMBOLS] = len(step.symbols) > 0
+    numbers[tables.CHARSMAP_LLAMA_CPP] = isinstance(step, LlamaCppNormalizer)
     newline = int(entry[10])
     if newline & 15 == tables.CHARSMAP_MAPPED:
         place = newline >> tables.CHARSMAP_OFFSET

@@ -24,6 +24,7 @@ from jittok.spec import (
     ByteLevel,
     DecodeLlamaCpp,
     LlamaCppCleanUp,
+    LlamaCppNormalizer,
     MapBytes,
     PieceType,
     Replace,
@@ -460,7 +461,7 @@ class _Reader:
                 bos_id=-1 if self.bos is None else self.bos, eos_id=-1 if self.eos is None else self.eos,
             ),
             normalizers=(
-                SentencePieceNormalizer(
+                LlamaCppNormalizer(
                     rules, adds_blank or removes, remove_extra_whitespaces=removes, symbols=tuple(sorted(symbols))
                 ),
             ),
