@@ -660,15 +660,13 @@ class Engine:
             np.full(n_documents, -1, np.int32),
             None,
         )
-        parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
+        for stage in (plan.raw_tokens, *plan.later_tokens):
+            parts = self._find_added(parts, stage, enabled, first_document)
         if plan.normalizer is not None:
             parts = _rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
-        for stage in plan.stages:
-            if isinstance(stage, SplitStage):
-                parts = _cut(parts, stage)
-            else:
-                parts = _rewrite(parts, stage, indptr, aligned)
+        for step in plan.stages:
+            parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
         return parts
 
     def words(
@@ -805,7 +803,7 @@ class Engine:
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
     ) -> bool:
         """Whether no document holds an added token."""
-        stages = self.plan.raw_tokens, self.plan.normalized_tokens
+        stages = self.plan.added_stages
         return not any(self._holds(stage, data, indptr[:-1], indptr[1:], enabled) for stage in stages)
 
     def _holds(
@@ -834,7 +832,8 @@ class Engine:
         """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
-        if self._holds(self.plan.raw_tokens, data, start, end, enabled):
+        stages = (self.plan.raw_tokens, *self.plan.later_tokens)
+        if any(self._holds(stage, data, start, end, enabled) for stage in stages):
             return None
         done: Rewritten | NormalizedText
         if self.plan.normalizer.gives_runs:

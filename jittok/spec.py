@@ -672,12 +672,13 @@ class DecodeLlamaCpp:
     Attributes
     ----------
     style
-        What normal tokens are written in: "pieces" with U+2581 for blanks, or the byte "alphabet".
+        What normal tokens are written in: "pieces" with U+2581 for blanks, or the byte "alphabet"; "escaped": the latter,
+        but user-defined tokens have bytes as in ``\\x0a``.
     types
         The :class:`PieceType` of each token, one byte each; 0: none. Later ids are those of user-defined tokens.
     """
 
-    style: Literal["pieces", "alphabet"]
+    style: Literal["pieces", "alphabet", "escaped"]
     types: bytes
 
 

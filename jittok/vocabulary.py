@@ -170,18 +170,53 @@ def llama_cpp_bytes(tokens: list[str], step: DecodeLlamaCpp) -> list[bytes]:
     alphabet = {chr(i): bytes([byte]) for i, byte in enumerate(alphabet_bytes().tolist()) if byte >= 0}
     types = step.types.ljust(len(tokens), bytes([PieceType.USER_DEFINED]))
     for token, kind in zip(tokens, types, strict=False):
-        if kind == PieceType.NORMAL and step.style == "alphabet":
+        if kind == PieceType.NORMAL and step.style != "pieces":
             result.append(b"".join(alphabet.get(character) or character.encode() for character in token))
         elif kind == PieceType.NORMAL:
             result.append(token.replace("\u2581", " ").encode())
         elif kind == PieceType.USER_DEFINED:
-            result.append(token.encode())
+            result.append(unescaped(token.encode()) if step.style == "escaped" else token.encode())
         elif kind == PieceType.BYTE:
             digits = token[3:5]
             result.append(bytes([int(digits, 16)]) if re.fullmatch("[0-9a-fA-F]{2}", digits) else b"")
         else:
             result.append(b"")
     return result
+
+
+def unescaped(token: bytes) -> bytes:
+    r"""Return the bytes of a token of RWKV's: ``\t``, ``\n``, ``\r`` and ``\xNN`` stand for bytes, ``\`` for what follows.
+
+    Parameters
+    ----------
+    token
+        As the file has it.
+    """
+    result = bytearray()
+    at = 0
+    while at < len(token):
+        byte = token[at : at + 1]
+        at += 1
+        if byte != b"\\":
+            result += byte
+            continue
+        if at == len(token):
+            break
+        byte = token[at : at + 1]
+        at += 1
+        if byte == b"x":
+            value = 0
+            digits = token[at : at + 2]
+            if len(digits) < 2:
+                break
+            for digit in digits:
+                value = value << 4 & 0xFF
+                value = value + (digit - 0x57 if digit >= 0x61 else digit - 0x30) & 0xFF
+            result.append(value)
+            at += 2
+        else:
+            result += {b"t": b"\t", b"n": b"\n", b"r": b"\r"}.get(byte, byte)
+    return bytes(result)
 
 
 def added_token_flags(token: AddedToken, reference: str) -> int:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Below this many bytes of tokens, plain Python builds the automaton faster than a kernel is loaded.
 _SMALL = 20_000
+#: Characters that are looked at to find tokens which reach into others: tokens in use need less than a million.
+_MOST_LEVEL_WORK = 1 << 26
 
 
 def build_added_tokens(
@@ -107,6 +109,40 @@ def build_added_tokens(
         word_class_of=word_class_of,
         numbers=read_only(numbers),
     )
+
+
+def levels(contents: Sequence[str]) -> list[list[int]]:
+    """Which tokens to look for one after the other, so that longer ones are found before others that reach into them.
+
+    Parameters
+    ----------
+    contents
+        Strings that all differ.
+
+    Returns
+    -------
+    list of list of int
+        Positions in `contents`. Within a level the longest token at the leftmost place is the one to take, and nearly
+        always one level is all: another one begins where a token ends as a longer one, or an earlier one of the same
+        length, begins. Quadratic in the lengths of tokens; where that would be too much, one level is made.
+    """
+    order = sorted(range(len(contents)), key=lambda i: -len(contents[i].encode("utf-8", "surrogatepass")))
+    if sum(len(content) ** 2 for content in contents) > _MOST_LEVEL_WORK:
+        return [order]
+    result: list[list[int]] = [[]]
+    # What tokens of this level begin with, and which of these are runs of one character: runs do not disturb each other.
+    beginnings: dict[str, set[str]] = {}
+    for number in order:
+        content = contents[number]
+        run = content[0] if content and content == content[0] * len(content) else ""
+        endings = (content[start:] for start in range(1, len(content)))
+        if any(beginnings.get(ending, set()) - ({run} if run else set()) for ending in endings):
+            result.append([])
+            beginnings = {}
+        result[-1].append(number)
+        for end in range(1, len(content)):
+            beginnings.setdefault(content[:end], set()).add(run)
+    return result
 
 
 def _word_classes(tokens: Sequence[AddedToken]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:

@@ -118,6 +118,9 @@ class Plan:
         The tokenizer's added tokens, in the order of their ids.
     raw_tokens, normalized_tokens
         Those found in the text as given, and in the normalised text; None if there are none.
+    later_tokens
+        More of those found in the text as given, one stage after the other, in what the raw tokens leave: where the
+        longest token of a text is found first, wherever it stands.
     normalizer
         Rewrites the text between raw added tokens; None if nothing is to be done.
     stages
@@ -147,16 +150,23 @@ class Plan:
     whole: bool = False
     blank_prefix: str | None = None
     is_sentencepiece: bool = False
+    later_tokens: tuple[AddedTokenStage, ...] = ()
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
         return replace(self, **_added_stages(spec, self.normalizer))
 
+    @property
+    def added_stages(self) -> tuple[AddedTokenStage, ...]:
+        """All stages that find added tokens."""
+        stages = (self.raw_tokens, *self.later_tokens, self.normalized_tokens)
+        return tuple(stage for stage in stages if stage is not None)
+
     def table_groups(self) -> list[tuple[NDArray[Any], ...]]:
         """The tables of all steps."""
         groups: list[tuple[NDArray[Any], ...]] = [self.last_split, self.model]
         groups += [stage.tables for stage in self.stages if isinstance(stage, SplitStage)]
-        groups += [stage.tables for stage in (self.raw_tokens, self.normalized_tokens) if stage is not None]
+        groups += [stage.tables for stage in self.added_stages]
         return groups
 
 
@@ -450,7 +460,15 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
     normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
     rules = {"skipping": spec.reference not in ("tiktoken", "llama.cpp"), "ascii_space": spec.reference == "llama.cpp"}
+    later: list[list[int]] = []
+    if spec.reference == "llama.cpp" and raw:
+        from jittok.build.added_tokens import levels
+
+        contents = [spec.added_tokens[i].content for i in raw]
+        raw, *later = [[raw[number] for number in level] for level in levels(contents)]
+    stages = [_added_stage(spec.added_tokens, level, None, rules) for level in later]
     return {
+        "later_tokens": tuple(stage for stage in stages if stage is not None),
         "added_tokens": spec.added_tokens,
         "blank_prefix": blank_prefix(spec),
         "is_sentencepiece": isinstance(spec.model, SentencePieceModel),

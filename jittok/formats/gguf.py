@@ -10,7 +10,7 @@ import math
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from jittok.spec import (
     TokenizerSpec,
     WordPieceModel,
 )
+from jittok.vocabulary import unescaped
 
 _MARK = "\u2581"
 #: Ids of special tokens that hold where a file does not say others: beginning, end, unknown, separator.
@@ -303,12 +304,15 @@ class _Reader:
         add_eos = self.metadata.flag(_PREFIX + "add_eos_token", add_eos)
         return self._template([self.bos] if add_bos else [], [self.eos] if add_eos else [])
 
-    def _finished(self, style: str, **parts: Any) -> TokenizerSpec:
+    def _finished(self, style: Literal["pieces", "alphabet", "escaped"], **parts: Any) -> TokenizerSpec:
         facts = {"model": self.kind, "pre": self.pre, "name": self.metadata.string("general.name", "")}
         added = parts.pop("added_tokens", None)
+        types = self.tokens.final
+        if style == "escaped":  # then there are no tokens without text
+            types = bytes(kind if kind in (*_HELD_BACK, PieceType.USER_DEFINED) else PieceType.NORMAL for kind in types)
         return TokenizerSpec(
             added_tokens=self._added_tokens() if added is None else added,
-            decoders=(DecodeLlamaCpp("alphabet" if style == "alphabet" else "pieces", self.tokens.final),),
+            decoders=(DecodeLlamaCpp(style, types),),
             reference="llama.cpp",
             default_special="text",
             source_format="gguf",
@@ -487,42 +491,7 @@ class _Reader:
             # A byte that is no token is an unknown one.
             vocab = {**dict.fromkeys(missing, self.unknown), **vocab}
         return self._finished(
-            "alphabet",
+            "escaped",
             model=WordPieceModel(vocab, unknown, "", _MOST_INPUT),
             normalizers=(MapBytes(),),
         )
-
-
-def unescaped(token: bytes) -> bytes:
-    r"""Return the bytes of a token of RWKV's: ``\t``, ``\n``, ``\r`` and ``\xNN`` stand for bytes, ``\`` for what follows.
-
-    Parameters
-    ----------
-    token
-        As the file has it.
-    """
-    result = bytearray()
-    at = 0
-    while at < len(token):
-        byte = token[at : at + 1]
-        at += 1
-        if byte != b"\\":
-            result += byte
-            continue
-        if at == len(token):
-            break
-        byte = token[at : at + 1]
-        at += 1
-        if byte == b"x":
-            value = 0
-            digits = token[at : at + 2]
-            if len(digits) < 2:
-                break
-            for digit in digits:
-                value = value << 4 & 0xFF
-                value = value + (digit - 0x57 if digit >= 0x61 else digit - 0x30) & 0xFF
-            result.append(value)
-            at += 2
-        else:
-            result += {b"t": b"\t", b"n": b"\n", b"r": b"\r"}.get(byte, byte)
-    return bytes(result)
