@@ -20,7 +20,8 @@ from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError
-from jittok.memory import large_copy
+from jittok.memory import Buffers, Idle, large_copy
+from jittok.post_processing import Framing
 from jittok.spec import Metaspace
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
@@ -74,6 +75,8 @@ MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
 #: Bytes of the longest text that the scratch arrays of a unigram model begin with.
 LATTICE_BYTES = 1 << 16
+#: Bytes of memory for results that are kept for the next ones, at most.
+SPARE_BYTES = 1 << 27
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -147,6 +150,8 @@ class Output:
         Ids that there will be, about; 0 where one chunk is all.
     spans, words
         What is wanted besides ids.
+    buffers
+        Where memory for the ids comes from; None: from nowhere in particular.
 
     Attributes
     ----------
@@ -154,10 +159,11 @@ class Output:
         Which part of all text the chunks done make, with the one at hand.
     """
 
-    __slots__ = ("expected", "ids", "share", "shown", "spans", "used", "words")
+    __slots__ = ("buffers", "expected", "ids", "share", "shown", "spans", "used", "words")
 
-    def __init__(self, expected: int, spans: bool, words: bool) -> None:
+    def __init__(self, expected: int, spans: bool, words: bool, buffers: Buffers | None = None) -> None:
         self.used = 0
+        self.buffers = buffers
         #: As in :class:`EncodedTexts`.
         self.shown: dict[int, str] = {}
         self.expected = expected
@@ -171,7 +177,7 @@ class Output:
         if self.used + n <= len(self.ids):
             return
         size = self._expected() + n
-        self.ids = _larger(self.ids, self.used, size)
+        self.ids = _larger(self.ids, self.used, size, self.buffers)
         if self.words is not None:
             self.words = _larger(self.words, self.used, size)
 
@@ -182,9 +188,9 @@ class Output:
             self.spans = _larger(self.spans, first, self._expected())
         return self.spans[first : self.used]
 
-    def make_room(self, n: int) -> None:
-        """Allocate all arrays, which are empty, for `n` ids."""
-        self.ids = np.empty(n, np.int32)
+    def make_room(self, n: int, buffers: Buffers | None = None) -> None:
+        """Allocate all arrays, which are empty, for `n` ids; those from `buffers` where it is given."""
+        self.ids = np.empty(n, np.int32) if buffers is None else buffers.empty(n, np.int32)
         self.spans = None if self.spans is None else np.empty((n, 2), np.int64)
         self.words = None if self.words is None else np.empty(n, np.int32)
 
@@ -218,25 +224,38 @@ class Joined:
     """The outputs of chunks that end in any order, put one after another.
 
     Whoever ends a chunk copies it, while it is in that processor's cache, once all before it have their places.
+
+    Parameters
+    ----------
+    spans, words
+        What is wanted besides ids.
+    expected
+        Ids that there will be at most, as a rule: memory that nothing was written to costs nothing.
+    framing
+        What is put around each document; only without `spans` and `words`.
+    buffers
+        Where memory for the ids comes from.
     """
 
-    def __init__(self, spans: bool, words: bool) -> None:
+    def __init__(
+        self, spans: bool, words: bool, expected: int = 0, framing: Framing | None = None, buffers: Buffers | None = None
+    ) -> None:
         self._wanted = spans, words
+        self._expected = expected
+        self._framing = framing
+        self._buffers = buffers
         self._lock = threading.Lock()
         self._next = 0  # the first chunk that has no place yet
-        self._waiting: dict[int, tuple[Output, NDArray[np.int64], float]] = {}
+        self._waiting: dict[int, tuple[Output, NDArray[np.int64], float, int]] = {}
         self._total = 0  # ids of the chunks that have their places
         #: What is copied to; another one is begun when the last is full, as arrays in use cannot be moved.
-        self._outputs = [Output(0, spans, words)]
+        self._outputs: list[Output] = []
         #: Outputs to be used again: their memory is at hand.
-        self.spare: deque[Output] = deque()
+        self.spare: Idle[Output] = Idle()
 
     def empty(self) -> Output:
         """An output for a chunk."""
-        try:
-            output = self.spare.pop()
-        except IndexError:
-            output = Output(0, *self._wanted)
+        output = self.spare.take() or Output(0, *self._wanted)
         output.used = 0
         output.shown = {}
         return output
@@ -247,36 +266,63 @@ class Joined:
         `share` is which part of all text the chunks up to this one make.
         """
         with self._lock:
-            self._waiting[number] = result, ends, share
+            self._waiting[number] = result, ends, share, threading.get_ident()
         while True:
             with self._lock:
                 if self._next not in self._waiting:
                     return
-                result, ends, share = self._waiting.pop(self._next)
+                result, ends, share, thread = self._waiting.pop(self._next)
                 self._next += 1
-                n, before = result.used, self._total
-                self._total += n
-                output = self._outputs[-1]
-                if output.used + n > len(output.ids):
-                    output = Output(0, *self._wanted)
-                    output.make_room(max(int(self._total / max(share, 1e-9) * 1.05) - before, n))
-                    self._outputs.append(output)
+                before = self._total
+                output = self._place(result, ends, share)
                 first = output.used
-                output.used += n
-                if result.shown:
-                    output.shown.update((first + row, text) for row, text in result.shown.items())
-            place = slice(first, first + n)
-            output.ids[place] = result.ids[:n]
-            if output.spans is not None and result.spans is not None:
-                output.spans[place] = result.spans[:n]
-            if output.words is not None and result.words is not None:
-                output.words[place] = result.words[:n]
-            ends += before
-            self.spare.append(result)
+                output.used += self._total - before
+            self._copy(result, ends, before, output, first)
+            self.spare.give(result, thread)
+
+    def _place(self, result: Output, ends: NDArray[np.int64], share: float) -> Output:
+        """The output that a chunk is copied to, which has room for it; its ids are counted."""
+        before, framing, n = self._total, self._framing, result.used
+        if framing is not None:
+            if n > framing.room:  # else no document is too long
+                n = int(np.minimum(np.diff(ends, prepend=0), framing.room).sum())
+            n += framing.n_special * len(ends)
+        self._total += n
+        if not self._outputs or self._outputs[-1].used + n > len(self._outputs[-1].ids):
+            output = Output(0, *self._wanted)
+            expected = max(int(self._total / max(share, 1e-9) * 1.05), self._expected)
+            output.make_room(max(expected - before, n), self._buffers)
+            self._outputs.append(output)
+        output = self._outputs[-1]
+        if result.shown:
+            output.shown.update((output.used + row, text) for row, text in result.shown.items())
+        return output
+
+    def _copy(self, result: Output, ends: NDArray[np.int64], before: int, output: Output, first: int) -> None:
+        """Copy a chunk, which has `before` ids of others before it, to the place of an output from `first` on."""
+        if self._framing is not None:
+            from jittok.kernels.framing import frame_rows
+
+            framing = self._framing
+            frame_rows(
+                framing.before, framing.after, framing.room, int(framing.keeps_end),
+                _frozen(result.ids), ends, before, output.ids, first,
+            )  # fmt: skip
+            return
+        n = result.used
+        place = slice(first, first + n)
+        output.ids[place] = result.ids[:n]
+        if output.spans is not None and result.spans is not None:
+            output.spans[place] = result.spans[:n]
+        if output.words is not None and result.words is not None:
+            output.words[place] = result.words[:n]
+        ends += before
 
     def whole(self) -> Output:
         """All outputs as one."""
-        if len(self._outputs) > 2:
+        if not self._outputs:
+            return Output(0, *self._wanted)
+        if len(self._outputs) > 1:
             whole = Output(0, *self._wanted)
             whole.make_room(self._total)
             for output in self._outputs:
@@ -376,8 +422,9 @@ class Engine:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._workers: deque[Worker] = deque()
-        self._lattices: deque[Any] = deque()  # scratch arrays and word caches of unigram models
+        self._workers: Idle[Worker] = Idle()
+        self._lattices: Idle[Any] = Idle()  # scratch arrays and word caches of unigram models
+        self._buffers = Buffers(SPARE_BYTES)
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._model = plan.model
@@ -438,15 +485,16 @@ class Engine:
         self._needs_sources = _asks_for_start(plan.stages)
 
     def clear_cache(self) -> None:
-        """Forget all pre-tokens that workers remember."""
+        """Forget all pre-tokens that workers remember, and give spare memory back."""
         self._workers.clear()
+        self._buffers.clear()
         self._lattices.clear()
 
     def cache_bytes(self) -> int:
         """Memory that idle workers hold."""
-        return sum(
-            array.nbytes for worker in list(self._workers) for group in (worker.cache, worker.scratch) for array in group
-        )
+        groups = [group for worker in self._workers.all() for group in (worker.cache, worker.scratch)]
+        groups += [group for scratch, _, cache, _ in self._lattices.all() for group in (scratch, cache)]
+        return sum(array.nbytes for group in groups for array in group)
 
     def encode(
         self,
@@ -485,22 +533,28 @@ class Engine:
 
     def encode_source(
         self, source: Source, *, spans: bool = False, words: bool = False, special: SpecialPolicy = "parse",
-        threads: int | None = None,
+        threads: int | None = None, framing: Framing | None = None,
     ) -> EncodedTexts:  # fmt: skip
-        """As :meth:`encode`, for documents that are made into bytes a chunk at a time."""
+        """As :meth:`encode`, for documents that are made into bytes a chunk at a time.
+
+        With `framing`, which goes without `spans` and `words`, there are special tokens around the ids of each.
+        """
         enabled = self._enabled(special)
         n_threads = self._n_threads(source, threads)
         chunks = _chunks(source.positions, n_threads)
         # Most text has a token for every two characters or more; a single chunk tells itself.
-        output = Output(0 if len(chunks) == 1 else source.size // 2, spans, words)
+        expected = 0 if len(chunks) == 1 else source.size // 2
         indptr = np.zeros(source.n_documents + 1, np.int64)
-        if n_threads == 1:
+        if n_threads == 1 and framing is None:
+            output = Output(expected, spans, words, self._buffers)
             # Everything is written where it is to stay.
             for first, last in chunks:
                 output.share = _share(source.positions, last)
                 self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
         else:
-            joined = Joined(spans, words)
+            if expected and framing is not None:
+                expected += framing.n_special * source.n_documents
+            joined = Joined(spans, words, expected, framing, self._buffers)
 
             def encode(number: int) -> None:
                 first, last = chunks[number]
@@ -509,7 +563,8 @@ class Engine:
                 self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
                 joined.put(number, result, ends, _share(source.positions, last))
 
-            deque(self._run_parallel(encode, range(len(chunks)), n_threads), maxlen=0)
+            numbers = range(len(chunks))
+            deque(map(encode, numbers) if n_threads == 1 else self._run_parallel(encode, numbers, n_threads), maxlen=0)
             output = joined.whole()
         return EncodedTexts(
             _frozen(output.ids[: output.used]),
@@ -550,7 +605,7 @@ class Engine:
             ends = counts[first:last]
             self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
             ends[1:] = np.diff(ends)
-            joined.spare.append(result)
+            joined.spare.give(result)
 
         n_threads = self._n_threads(source, threads)
         chunks = _chunks(source.positions, n_threads)
@@ -879,9 +934,8 @@ class Engine:
                 )
 
     def _acquire(self, n_bytes: int) -> Worker:
-        try:
-            worker = self._workers.pop()
-        except IndexError:
+        worker = self._workers.take()
+        if worker is None:
             worker = Worker(int(self.plan.last_split.numbers[N_MASKS]), isinstance(self._model, UnigramTables))
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
@@ -1216,7 +1270,7 @@ class Engine:
         # What one huge text needed serves this call only.
         if worker.scratch.symbols.size > 1 << 16:
             worker.scratch = new_word_scratch(unigram=lattice)
-        self._workers.append(worker)
+        self._workers.give(worker)
         return n
 
     def _run_unigram(
@@ -1238,14 +1292,16 @@ class Engine:
 
         # A slot for 16 bytes of text: often enough.
         bits = min(max((self._text_size >> 5).bit_length(), SMALL_CACHE_BITS), UNIGRAM_BITS)
-        try:
-            scratch, bits, cache = self._lattices.pop()
-        except IndexError:
+        idle = self._lattices.take()
+        if idle is None:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
             cache = new_unigram_cache(model, bits, grows=True)
+            state = np.zeros(STATE, np.int64)
+        else:
+            scratch, bits, cache, state = idle
         if length.size:
             cache = cache._replace(lengths=self._piece_lengths)
-        state = np.zeros(STATE, np.int64)
+        state[:] = 0
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
         while True:
@@ -1263,7 +1319,7 @@ class Engine:
         word[first:n] = 0
         if len(scratch.codes) > 16 * LATTICE_BYTES:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
-        self._lattices.append((scratch, bits, cache))
+        self._lattices.give((scratch, bits, cache, state))
         return n
 
     def _find_spans(
@@ -1463,7 +1519,7 @@ def _chunks(positions: NDArray[np.int64], n_threads: int) -> list[tuple[int, int
     """Ranges of documents of about CHUNK_BYTES, at least one; towards the end smaller, so that threads end together."""
     n = len(positions) - 1
     end = int(positions[-1])
-    least = max(CHUNK_BYTES // 4, 1)
+    least = max(CHUNK_BYTES // 8, 1)
     targets = []
     at = int(positions[0])
     while n_threads == 1 and end - at > CHUNK_BYTES + CHUNK_BYTES // 2:
@@ -1488,9 +1544,9 @@ def _first(array: NDArray[Any] | None, n: int) -> NDArray[Any] | None:
     return None if array is None else array[:n]
 
 
-def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+def _larger(array: NDArray[Any], used: int, size: int, buffers: Buffers | None = None) -> NDArray[Any]:
     """A new array of that size, which begins with what is used of another one."""
-    new = np.empty((size, *array.shape[1:]), array.dtype)
+    new = np.empty((size, *array.shape[1:]), array.dtype) if buffers is None else buffers.empty(size, array.dtype)
     new[:used] = array[:used]
     return new
 

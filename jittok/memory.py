@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
-from typing import Any
+import threading
+from collections import deque
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 #: The size of a large page on most systems; smaller arrays are allocated as usual.
 LARGE_PAGE = 1 << 21
@@ -60,3 +65,104 @@ def large_copy(array: NDArray[Any]) -> NDArray[Any]:
     copy[:] = array
     copy.flags.writeable = False
     return copy
+
+
+class Idle(Generic[T]):
+    """What threads take and give back: each gets its own again, which is in its processor's cache, if it can."""
+
+    def __init__(self) -> None:
+        #: By the thread that each belongs to, and a number. Every change is one atomic operation: a lock would be
+        #: held for ever in a process forked at the wrong moment.
+        self._things: dict[tuple[int, int], T] = {}
+        self._numbers = itertools.count()
+
+    def take(self) -> T | None:
+        """One of them, or None if none is idle."""
+        mine = threading.get_ident()
+        for key in list(self._things):
+            if key[0] == mine:
+                try:
+                    return self._things.pop(key)
+                except KeyError:  # another thread was faster
+                    pass
+        try:
+            return self._things.popitem()[1]
+        except KeyError:
+            return None
+
+    def give(self, thing: T, thread: int | None = None) -> None:
+        """Let others take it, and a thread, this one unless it is said, before others."""
+        self._things[threading.get_ident() if thread is None else thread, next(self._numbers)] = thing
+
+    def clear(self) -> None:
+        """Forget all that are idle."""
+        self._things.clear()
+
+    def all(self) -> list[T]:
+        """Return those that are idle now."""
+        return list(self._things.values())
+
+
+class Buffers:
+    """Arrays whose memory is used again once nobody holds them: fresh memory is paid for page by page.
+
+    Parameters
+    ----------
+    limit
+        Bytes that wait to be used again, at most. Memory that was never written to counts too.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        #: Only its own methods touch it, each atomic: arrays come back whenever the interpreter drops them.
+        self._spare: deque[NDArray[np.uint8]] = deque()
+
+    def empty(self, size: int, dtype: Any) -> NDArray[Any]:
+        """An array of any content.
+
+        Parameters
+        ----------
+        size
+            Number of items.
+        dtype
+            Their type.
+        """
+        kind = np.dtype(dtype)
+        n_bytes = size * kind.itemsize
+        if not LARGE_PAGE <= n_bytes <= self._limit:
+            return np.empty(size, kind)
+        found = None
+        try:
+            for _ in range(len(self._spare)):
+                area = self._spare.popleft()
+                if found is None and area.nbytes >= n_bytes:
+                    found = area
+                else:
+                    self._spare.append(area)
+        except IndexError:  # another thread was faster
+            pass
+        return np.asarray(_Lent(np.empty(n_bytes, np.uint8) if found is None else found, self))[:n_bytes].view(kind)
+
+    def take_back(self, area: NDArray[np.uint8]) -> None:
+        """Keep memory for the next array, instead of what waits longest if it is too much."""
+        self._spare.append(area)
+        try:
+            while sum(spare.nbytes for spare in tuple(self._spare)) > self._limit:
+                self._spare.popleft()
+        except (IndexError, RuntimeError):  # another thread was faster
+            pass
+
+    def clear(self) -> None:
+        """Give all spare memory back."""
+        self._spare.clear()
+
+
+class _Lent:
+    """What arrays of :class:`Buffers` are views of: its end is that of the last of them."""
+
+    def __init__(self, area: NDArray[np.uint8], owner: Buffers) -> None:
+        self._area, self._owner = area, owner
+        self.__array_interface__ = area.__array_interface__
+
+    def __del__(self) -> None:
+        self._owner.take_back(self._area)

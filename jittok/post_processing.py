@@ -55,6 +55,20 @@ class TemplateTables(NamedTuple):
         )
 
 
+class Framing(NamedTuple):
+    """What each document becomes: special tokens around its ids, of which only some stay where there are many."""
+
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    room: int  #: ids of a document that stay, at most
+    keeps_end: bool  #: whether the last ones stay, not the first
+
+    @property
+    def n_special(self) -> int:
+        """Ids put around those of each document."""
+        return len(self.before) + len(self.after)
+
+
 class Trimmed(NamedTuple):
     """Tokens with white space left out of their spans."""
 
@@ -397,6 +411,21 @@ class PostProcessor:
         template = self.template(False, add_special_tokens)
         plain = len(template.kinds) == 1 and bool(template.types[0] == 0)
         return plain and truncation.max_length is None
+
+    def framing(self, add_special_tokens: bool, truncation: Truncation) -> Framing | None:
+        """What single texts become, where it is tokens around those of a text that may be cut; None: something else."""
+        template = self.template(False, add_special_tokens)
+        sequences = np.flatnonzero(template.kinds >= 0)
+        room = np.iinfo(np.int64).max
+        if truncation.max_length is not None:
+            room = self.room(template, truncation)
+            if truncation.strategy == "only_second":
+                return None
+        if len(sequences) != 1 or room <= 0:
+            return None
+        at = int(sequences[0])
+        before, after = frozen(template.ids[:at], np.int32), frozen(template.ids[at + 1 :], np.int32)
+        return Framing(before, after, int(room), truncation.side == "left")
 
     def process_batch(
         self,

@@ -309,6 +309,16 @@ class Tokenizer:
         ends.post_processor.check(settings, pairs is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
+        if not (spans or reverse or overflowing or pairs is not None):
+            framing = ends.post_processor.framing(ends.add_special_tokens, settings)
+            if framing is not None:
+                # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
+                source, _ = self._source(texts, errors, surrogates)
+                if ends.post_processor.adds_nothing(ends.add_special_tokens, settings):
+                    framing = None
+                encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
+                vocabulary = ends.post_processor.vocabulary
+                return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
         parts, kept = [], []
         later_words = None
         for given in (texts,) if pairs is None else (texts, pairs):

@@ -1,5 +1,6 @@
 """The whole encode path on arbitrary text and arbitrary configurations, against the reference libraries."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -17,7 +18,7 @@ from specs import model_path
 from tokenizers import Tokenizer
 
 import jittok
-from jittok import engine
+from jittok import engine, spec
 from jittok.errors import FormatError, SpecialTokenError, TextError, UnsupportedError
 
 CODE = Path(__file__).parent
@@ -412,3 +413,27 @@ def test_invalid_bytes_in_a_later_chunk_are_named(monkeypatch, threads):
         tokenizer.count_batch((data, indptr), threads=threads)
     replaced = tokenizer.encode_batch((data, indptr), threads=threads, errors="replace")
     assert replaced[211] == tokenizer.encode("some te\ufffdt, and more of it ").ids.tolist()
+
+
+@pytest.mark.parametrize("options", [{}, {"max_length": 3}, {"max_length": 7, "truncation_side": "left"}])
+@pytest.mark.parametrize("framed", [("before", "after"), ("before",), ("after",), ()])
+def test_special_tokens_around_many_texts(monkeypatch, options, framed):
+    base = jittok.load_default()
+    pieces = [spec.TemplatePiece(0, None, (1, 2))] * ("before" in framed) + [spec.TemplatePiece(0, "A")]
+    pieces += [spec.TemplatePiece(0, None, (3,))] * ("after" in framed)
+    if options.get("max_length") == 3 and len(framed) == 2:
+        options = {"max_length": 4}
+    tok = jittok.Tokenizer(dataclasses.replace(base.spec, post_processors=(spec.Template(tuple(pieces), None),)))
+    rng = random.Random(5)
+    texts = ["".join(random_configs.text(rng) for _ in range(rng.choice([0, 1, 5]))) for _ in range(90)]
+    expected = [tok.encode(text, **options).ids.tolist() for text in texts]
+    assert any(len(ids) == options.get("max_length", len(ids)) for ids in expected)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    for chunk_bytes in (1, 300, 1 << 20):
+        monkeypatch.setattr(engine, "CHUNK_BYTES", chunk_bytes)
+        for threads in (1, 2, 3):
+            batch = tok.encode_batch(texts, threads=threads, **options)
+            assert batch.to_lists() == expected
+            assert batch.indptr.dtype == np.int64 and not batch.ids.flags.writeable
+            assert batch[3].tokens == tok.encode(texts[3], **options).tokens
+    assert tok.encode_batch([], **options).to_lists() == []

@@ -215,6 +215,7 @@ def exercise(tokenizer: Any) -> None:
         tokenizer.encode_batch(texts, spans=spans, special="parse")
         tokenizer.encode_batch(texts, texts, spans=spans, special="parse")
         tokenizer.encode_batch(texts, max_length=8, spans=spans, overflowing=True, special="parse")
+    tokenizer.encode_batch(texts, max_length=8, special="parse")
     encoded = [text.encode() for text in texts]
     tokenizer.encode_batch(encoded, special="parse")
     indptr = np.zeros(len(encoded) + 1, np.int64)

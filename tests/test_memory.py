@@ -1,0 +1,61 @@
+"""Memory that is used again, and what threads take and give back."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from jittok.memory import LARGE_PAGE, Buffers, Idle
+
+
+def test_memory_is_used_again_only_when_nobody_holds_it():
+    buffers = Buffers(1 << 23)
+    first = buffers.empty(LARGE_PAGE, np.uint8)
+    first[:] = 7
+    view = first[5:9].view(np.uint32)
+    address = first.ctypes.data
+    del first
+    other = buffers.empty(LARGE_PAGE, np.uint8)  # a view of the first one is still held
+    assert other.ctypes.data != address
+    other[:] = 1
+    assert view[0] == 0x07070707
+    del view
+    again = buffers.empty(LARGE_PAGE // 4, np.int32)
+    assert again.ctypes.data == address and again.dtype == np.int32 and len(again) == LARGE_PAGE // 4
+
+
+@pytest.mark.parametrize("size", [0, 10, LARGE_PAGE - 1])
+def test_small_arrays_are_ordinary(size):
+    buffers = Buffers(1 << 23)
+    assert buffers.empty(size, np.uint8).base is None
+    assert buffers.empty((1 << 23) + 1, np.uint8).base is None  # as one that is larger than all that may wait
+
+
+def test_what_waits_is_bounded():
+    buffers = Buffers(3 * LARGE_PAGE)
+    held = [buffers.empty(LARGE_PAGE, np.uint8) for _ in range(5)]
+    held.clear()
+    assert sum(area.nbytes for area in buffers._spare) == 3 * LARGE_PAGE
+    buffers.clear()
+    assert not buffers._spare
+
+
+def test_a_thread_gets_its_own_thing_again():
+    idle = Idle()
+    mine = object()
+
+    def other():
+        idle.give("theirs")
+
+    idle.give(mine)
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert idle.take() is mine
+    assert idle.take() == "theirs"  # better than a new one
+    assert idle.take() is None
+    idle.give(1)
+    idle.give(2)  # two of one thread are both kept
+    assert sorted(idle.all()) == [1, 2]
+    idle.clear()
+    assert idle.take() is None
