@@ -1005,7 +1005,8 @@ class Engine:
         part_end = np.zeros(len(start), np.int64)
         # Where texts are one pre-token each, the last cut is not that of words.
         wanted = _NOTHING if plan.whole and not located else word
-        has_marks = self._blank_prefix is not None
+        # SentencePiece's normalizer writes blanks.
+        has_marks = self._blank_prefix is not None and not plan.is_sentencepiece
         n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, wanted, length, has_marks)
         ids, word, length = ids[:n], word[:n], length[:n]
         if plan.whole:

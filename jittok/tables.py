@@ -477,7 +477,9 @@ CHARSMAP_BLANK = 3  # bytes of what stands for a blank: 1 (U+0020) or 3 (U+2581)
 CHARSMAP_COMPACT = 4  # 1: U+2581 becomes U+0020 too
 CHARSMAP_HAS_SYMBOLS = 5
 CHARSMAP_NEWLINE = 6  # 1: U+000A becomes a blank whatever follows
-CHARSMAP_LLAMA_CPP = 7  # 1: U+2581 of the text stays at the end, and nothing but blanks gets none in front
+#: 1: U+2581 of the text stays at the end, nothing but blanks gets none in front, and a blank at the end of what a rule
+#: gives comes from what follows.
+CHARSMAP_LLAMA_CPP = 7
 CHARSMAP_NUMBERS = 8
 
 

@@ -979,6 +979,11 @@ class Tokenizer:
         _write_file(file, self._as_file(format_of(file, format)))
 
     def _as_file(self, format: str) -> bytes:
+        if self.spec.reference == "llama.cpp" and format != "jittok":
+            raise UnsupportedError(
+                f"a tokenizer from a GGUF file goes by llama.cpp's rules, which the format {format} cannot state (which tokens "
+                "are found first, its Unicode data, its normalization, its decoding); save as jittok"
+            )
         if format == "tokenizer.json":
             from .formats import tokenizer_json
 

@@ -486,7 +486,7 @@ def clean_up_rules(step: LlamaCppCleanUp) -> CharsmapTables:
     numbers = np.zeros(tables.CHARSMAP_NUMBERS, np.int64)
     numbers[[tables.CHARSMAP_PREFIX, tables.CHARSMAP_REMOVES]] = 1
     numbers[tables.CHARSMAP_BLANK] = 3
-    numbers[tables.CHARSMAP_NEWLINE] = 1
+    numbers[[tables.CHARSMAP_NEWLINE, tables.CHARSMAP_LLAMA_CPP]] = 1
     changes = entry[:128] != 0
     nothing = build_double_array([], [])
     return CharsmapTables(

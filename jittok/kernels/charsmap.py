@@ -530,9 +530,12 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         if second == 0x96 and third == 0x81:
                             is_blank = True
                             k += 2
-                    if aligned and byte & 0xC0 != 0x80 and source - count != shift:
-                        n_runs = note_source(out, n_runs, count - first, source)
-                        shift = source - count
+                    origin = source
+                    if is_llama_cpp and is_blank and 0 < k == size - 1:
+                        origin += 1
+                    if aligned and byte & 0xC0 != 0x80 and origin - count != shift:
+                        n_runs = note_source(out, n_runs, count - first, origin)
+                        shift = origin - count
                     count += byte & 0xC0 != 0x80
                     if is_blank:
                         put_blank(result, written, blank_size)
