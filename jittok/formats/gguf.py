@@ -34,6 +34,7 @@ from jittok.spec import (
     Template,
     TemplatePiece,
     TokenizerSpec,
+    WhitespaceSplit,
     WordPieceModel,
 )
 from jittok.vocabulary import unescaped
@@ -42,12 +43,11 @@ _MARK = "\u2581"
 #: Ids of special tokens that hold where a file does not say others: beginning, end, unknown, separator.
 _DEFAULTS = {
     "llama": (1, 2, 0, None), "bert": (101, None, 100, 102), "gpt2": (11, 11, None, None), "t5": (None, 1, 2, None),
-    "rwkv": (None, None, None, None), "gemma4": (None, None, None, None),
+    "rwkv": (None, None, None, None), "gemma4": (None, None, None, None), "whitespace": (11, 11, None, None),
 }  # fmt: skip
 #: What is known not to be read, and why.
 _REFUSED = {
     "plamo2": "the segmentation of PLaMo 2",
-    "whitespace": "a byte-pair model over words in lower case",
     "no_vocab": "a model without a vocabulary",
     "none": "a model without a vocabulary",
     "test": "llama.cpp's own tests",
@@ -182,7 +182,7 @@ class _Reader:
         self.tokens = self.tokens._replace(final=self._final_types())
         build: Mapping[str, Callable[[], TokenizerSpec]] = {
             "llama": self._pieces, "bert": self._words, "gpt2": self._merges, "gemma4": self._merges,
-            "t5": self._unigram, "rwkv": self._trie,
+            "whitespace": self._merges, "t5": self._unigram, "rwkv": self._trie,
         }  # fmt: skip
         return build[self.kind]()
 
@@ -285,7 +285,7 @@ class _Reader:
 
     @property
     def _has_bos(self) -> bool:
-        known = pre_tokenization(self.pre) if self.kind == "gpt2" else None
+        known = pre_tokenization(self.pre) if self.kind in ("gpt2", "whitespace") else None
         return known is None or known.has_bos
 
     def _template(self, before: Sequence[int | None], after: Sequence[int | None]) -> tuple[Template, ...]:
@@ -382,12 +382,17 @@ class _Reader:
         )
         always_bos = self.pre in ("gemma4", "granite-embed-multi-311m")
         byte_level = ByteLevel(add_prefix_space=False, use_regex=False, trim_offsets=False)
+        steps = known.steps
+        if self.kind == "whitespace":
+            if self.metadata.flag(_PREFIX + "normalizer.lowercase", self.pre != "whitespace"):
+                raise UnsupportedError(f"{self.where}: tokenizer.ggml.model is 'whitespace', in lower case; not read")
+            steps = (WhitespaceSplit(), *steps)
         return self._finished(
-            "alphabet" if known.is_bytes else "pieces",
+            "pieces" if known.has_marks else "alphabet",
             model=model,
             added_tokens=added,
-            normalizers=() if known.is_bytes else (Replace(" ", _MARK),),
-            pre_tokenizers=(*known.steps, byte_level) if known.is_bytes else known.steps,
+            normalizers=(Replace(" ", _MARK),) if known.has_marks else (),
+            pre_tokenizers=(*steps, byte_level) if known.is_bytes else steps,
             post_processors=self._ends(known.adds_bos, False, always_bos=always_bos),
         )
 

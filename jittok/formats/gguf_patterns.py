@@ -156,6 +156,7 @@ _PATTERNS: dict[str, tuple[str | DigitGroups, ...]] = {
         ),
     ),
     "gemma4": (_LINES,),
+    "whitespace": (r"\S+",),
     "minicpm5": (r"\p{N}{1,3}", _words(r"\p{N}+", before=_SHORT_FORMS)),
 }  # fmt: skip
 
@@ -204,7 +205,9 @@ class PreTokenization:
     has_bos
         By default there is such a token.
     is_bytes
-        The vocabulary is written in the byte alphabet; else with U+2581 for blanks.
+        The vocabulary is written in the byte alphabet; else in the text's own characters.
+    has_marks
+        Blanks are written as U+2581.
     """
 
     steps: tuple[PreTokenizer, ...]
@@ -212,6 +215,7 @@ class PreTokenization:
     adds_bos: bool
     has_bos: bool
     is_bytes: bool
+    has_marks: bool
 
 
 def pre_tokenization(name: str) -> PreTokenization | None:
@@ -234,7 +238,8 @@ def pre_tokenization(name: str) -> PreTokenization | None:
         name in _IGNORING_MERGES,
         name in _ADDING_BOS or name in ("gemma4", "granite-embed-multi-311m"),
         name not in _WITHOUT_BOS,
-        name not in _OF_PIECES,
+        name not in _OF_PIECES and name != "whitespace",
+        name in _OF_PIECES,
     )
 
 
