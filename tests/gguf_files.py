@@ -32,10 +32,11 @@ def value(content):
 
 
 def gguf(values, version=3, n_tensors=0):
-    """The bytes of a file; a name without a dot is one of the vocabulary's."""
+    """The bytes of a file; names are those of the vocabulary but for general ones."""
     parts = [b"GGUF" + struct.pack("<Iqq", version, n_tensors, len(values))]
     for name, content in values.items():
-        parts.append(string(name if "." in name else f"tokenizer.ggml.{name}") + value(content))
+        full = name if name.startswith(("general.", "tokenizer.")) else f"tokenizer.ggml.{name}"
+        parts.append(string(full) + value(content))
     return b"".join(parts)
 
 
