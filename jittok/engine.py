@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from jittok.kernels.charsmap import NormalizedText
     from jittok.rewriting import Rewriter, Rewritten
+    from jittok.spec import MarianModel
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -717,6 +718,8 @@ class Engine:
         )
         for stage in (plan.raw_tokens, *plan.later_tokens):
             parts = self._find_added(parts, stage, enabled, first_document)
+        if plan.codes is not None:
+            parts = _with_codes(parts, plan.codes)
         if plan.normalizer is not None:
             parts = _rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
@@ -859,6 +862,8 @@ class Engine:
     ) -> bool:
         """Whether no document holds an added token."""
         stages = self.plan.added_stages
+        if self.plan.codes is not None and _code_ends(data, indptr[:-1], indptr[1:])[0].size:
+            return False
         return not any(self._holds(stage, data, indptr[:-1], indptr[1:], enabled) for stage in stages)
 
     def _holds(
@@ -888,6 +893,8 @@ class Engine:
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
         stages = (self.plan.raw_tokens, *self.plan.later_tokens)
+        if self.plan.codes is not None and _code_ends(data, start, end)[0].size:
+            return None
         if any(self._holds(stage, data, start, end, enabled) for stage in stages):
             return None
         done: Rewritten | NormalizedText
@@ -1572,6 +1579,33 @@ def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64])
     return parts._replace(
         document=parts.document[source][kept], start=start[kept], end=end[kept], token=token[kept]
     )
+
+
+def _code_ends(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which segments begin with a language code such as ``>>fr<<``, and where that ends."""
+    long = np.flatnonzero(end - start >= 4)
+    first = start[long]
+    found, ends = [], []
+    for segment in long[(data[first] == ord(">")) & (data[first + 1] == ord(">"))].tolist():
+        at = data[int(start[segment]) : int(end[segment])].tobytes().find(b"<<")
+        if at > 0:
+            found.append(segment)
+            ends.append(int(start[segment]) + at + 2)
+    return np.array(found, np.int64), np.array(ends, np.int64)
+
+
+def _with_codes(parts: Parts, model: MarianModel) -> Parts:
+    """Text parts with the language codes that they begin with cut off, which are tokens, known or unknown."""
+    text = np.flatnonzero(parts.token < 0)
+    start = parts.start[text]
+    found, ends = _code_ends(parts.data, start, parts.end[text])
+    if not found.size:
+        return parts
+    codes = [parts.data[int(start[i]) : int(e)].tobytes().decode() for i, e in zip(found, ends, strict=True)]
+    ids = [model.vocab.get(code, model.unk_id) for code in codes]
+    return _with_tokens(parts, text, np.stack([found, start[found], ends, np.array(ids, np.int64)], axis=1))
 
 
 def _cut(parts: Parts, stage: SplitStage) -> Parts:

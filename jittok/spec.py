@@ -517,7 +517,42 @@ class SentencePieceModel:
         return result
 
 
-Model = BPEModel | RankModel | WordPieceModel | WordLevelModel | UnigramModel | SentencePieceModel
+@dataclass(frozen=True, slots=True)
+class MarianModel:
+    """The pieces of a SentencePiece unigram model, whose ids another vocabulary has.
+
+    A language code such as ``>>fr<<`` that a text begins with is one token. Pieces, unknown characters and codes that the
+    vocabulary lacks become the unknown token, each for itself.
+
+    Attributes
+    ----------
+    vocab
+        Token strings to ids.
+    pieces, scores, types
+        As in :class:`SentencePieceModel`.
+    unk_id
+        The id of the unknown token.
+    """
+
+    vocab: Mapping[str, int]
+    pieces: tuple[str, ...]
+    scores: tuple[float, ...]
+    types: bytes
+    unk_id: int
+
+    @property
+    def unknown_text(self) -> int:
+        """The id that the tables have for unknown characters, whose string may yet be in the vocabulary."""
+        return max(self.vocab.values()) + 1
+
+    @property
+    def table_ids(self) -> list[int]:
+        """The ids that the tables have for pieces: larger ones for those that the vocabulary lacks."""
+        following = self.unknown_text + 1
+        return [self.vocab.get(piece, following + number) for number, piece in enumerate(self.pieces)]
+
+
+Model = MarianModel | BPEModel | RankModel | WordPieceModel | WordLevelModel | UnigramModel | SentencePieceModel
 
 
 # ------------------------------------------------------------------------------------------ post-processors
@@ -682,6 +717,26 @@ class DecodeLlamaCpp:
     types: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class DecodeMarian:
+    """Pieces to text between special tokens, each of which has a blank behind it; no blanks at the ends of all.
+
+    Attributes
+    ----------
+    special
+        The special tokens.
+    drop_first, drop_leading
+        As in :class:`DecodeSentencePiece`, between special tokens.
+    hidden
+        Pieces that leave nothing.
+    """
+
+    special: tuple[str, ...]
+    drop_first: bool = True
+    drop_leading: bool = True
+    hidden: tuple[str, ...] = ()
+
+
 Decoder = (
     DecodeByteLevel
     | DecodeFuse
@@ -694,6 +749,7 @@ Decoder = (
     | DecodeCTC
     | DecodeSentencePiece
     | DecodeLlamaCpp
+    | DecodeMarian
 )
 
 
@@ -715,8 +771,8 @@ class TokenizerSpec:
         Without decoders, tokens are joined with a blank between them, as the reference does, unless the
         model is a :class:`RankModel`.
     reference
-        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece", "mistral_common" or "llama.cpp". It
-        decides defaults, and where two of them use a model of the same form otherwise.
+        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp", or
+        "transformers" itself. It decides defaults, and where two of them use a model of the same form otherwise.
     default_special
         What a special token written in the text becomes unless a call says otherwise.
     source_format
@@ -733,7 +789,7 @@ class TokenizerSpec:
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
     decoders: tuple[Decoder, ...] = ()
-    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp"] = "tokenizers"
+    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp", "transformers"] = "tokenizers"
     default_special: Literal["parse", "text", "raise"] = "parse"
     source_format: str = "tokenizer.json"
     stored_truncation: Mapping[str, Any] | None = None

@@ -22,6 +22,7 @@ from .post_processing import PostProcessor, check_truncation, merged_words, reve
 from .spec import (
     AddedToken,
     BPEModel,
+    MarianModel,
     Metaspace,
     PieceType,
     Prepend,
@@ -317,6 +318,7 @@ class Tokenizer:
                 if ends.post_processor.adds_nothing(ends.add_special_tokens, settings):
                     framing = None
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
+                encoded = self._with_known_ids(encoded, source, policy)
                 vocabulary = ends.post_processor.vocabulary
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
         parts, kept = [], []
@@ -334,6 +336,7 @@ class Tokenizer:
                     )
                     words = False
             encoded = self._engine.encode_source(source, spans=spans, words=words, special=policy, threads=threads)
+            encoded = self._with_known_ids(encoded, source, policy)
             parts.append(ends.ordered(encoded))
         return ends.post_processor.process_batch(
             *parts,
@@ -1184,9 +1187,36 @@ class Tokenizer:
         policy = self.spec.default_special if special is None else special
         if threads is not None:
             threads = whole_number("threads", threads, 1)
-        return self._engine.encode(
+        encoded = self._engine.encode(
             texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
         )
+        return self._with_known_ids(encoded, Source.of_arrays(texts.data, texts.indptr), policy)
+
+    def _with_known_ids(self, encoded: EncodedTexts, source: Source, special: SpecialPolicy) -> EncodedTexts:
+        """Encoded texts with ids of the vocabulary for those that only the tables of a Marian pair know."""
+        model = self.spec.model
+        if not isinstance(model, MarianModel):
+            return encoded
+        others = np.flatnonzero(encoded.ids >= model.unknown_text)
+        if not len(others):
+            return encoded
+        ids = encoded.ids.copy()
+        ids[others] = model.unk_id
+        # Unknown characters that stand together are one piece, and the vocabulary may have that from the other side.
+        unknown = others[encoded.ids[others] == model.unknown_text]
+        documents = np.searchsorted(encoded.indptr, unknown, side="right") - 1
+        for document in dict.fromkeys(documents.tolist()):
+            data, indptr = source.make(document, document + 1)
+            again = self._engine.encode(data, indptr, spans=True, special=special, threads=1)
+            text = data[int(indptr[0]) : int(indptr[1])].tobytes().decode()
+            places = np.flatnonzero(again.ids == model.unknown_text).tolist()
+            for row, place in zip(unknown[documents == document].tolist(), places, strict=True):
+                assert again.spans is not None
+                begin, end = again.spans[place].tolist()
+                surface = (again.shown or {}).get(place)
+                ids[row] = model.vocab.get(self._surface(text[begin:end]) if surface is None else surface, model.unk_id)
+        ids.flags.writeable = False
+        return encoded._replace(ids=ids)
 
     def _encode_one(
         self,
@@ -1268,6 +1298,7 @@ def load(
     format: str | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
+    side: Literal["source", "target"] | None = None,
 ) -> Tokenizer:
     """Load a tokenizer from a file or directory; its content decides the format.
 
@@ -1275,13 +1306,16 @@ def load(
     ----------
     path
         tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a SentencePiece
-        model, a .tiktoken rank file, a tekken.json, or a jittok file.
+        model, a .tiktoken rank file, a tekken.json, a GGUF file, the directory of a Marian pair (source.spm, target.spm,
+        vocab.json), or a jittok file.
     format
-        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken" or
-        "jittok".
+        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken",
+        "gguf", "marian" or "jittok".
     pattern, special_tokens
         Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
         special tokens with their ids.
+    side
+        Of a Marian pair: whose text it is for, "source" (the default) or "target".
 
     Returns
     -------
@@ -1291,6 +1325,8 @@ def load(
     ------
     MissingFileError, FormatError, UnknownFormatError, UnsupportedError, RegexError
         The file cannot be read; the message names the field and what was expected.
+    ArgumentError
+        An argument is for files of another format, or has no such value.
     """
     from .formats.detect import locate, read_spec
 
@@ -1299,7 +1335,7 @@ def load(
         from .formats import jittok_file
 
         return _from_stored(jittok_file.read(file))
-    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens)
+    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens, side=side)
     try:
         return Tokenizer(spec)
     except (FormatError, RegexError, UnsupportedError) as error:
@@ -1314,7 +1350,7 @@ def load_bytes(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Tokenizer:
-    """Load a tokenizer from the content of a file: a tokenizer.json, a SentencePiece model, a rank file or a tekken.json.
+    """Load a tokenizer from the content of a file: tokenizer.json, SentencePiece model, rank file, tekken.json or GGUF.
 
     Parameters
     ----------

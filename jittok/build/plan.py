@@ -22,6 +22,7 @@ from jittok.spec import (
     FixedLength,
     LlamaCppCleanUp,
     MapBytes,
+    MarianModel,
     Metaspace,
     Normalizer,
     Prepend,
@@ -121,6 +122,9 @@ class Plan:
     later_tokens
         More of those found in the text as given, one stage after the other, in what the raw tokens leave: where the
         longest token of a text is found first, wherever it stands.
+    codes
+        The model that has ids for language codes, which are looked for where what the raw tokens leave begins; None: no
+        such are.
     normalizer
         Rewrites the text between raw added tokens; None if nothing is to be done.
     stages
@@ -151,6 +155,7 @@ class Plan:
     blank_prefix: str | None = None
     is_sentencepiece: bool = False
     later_tokens: tuple[AddedTokenStage, ...] = ()
+    codes: MarianModel | None = None
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
@@ -259,6 +264,8 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
         )
     if isinstance(spec.model, SentencePieceModel):
         return _sentencepiece_tables(spec, spec.model)
+    if isinstance(spec.model, MarianModel):
+        return _marian_tables(spec.model)
     from jittok.build.merge_tables import build_merge_tables
 
     return build_merge_tables(
@@ -350,6 +357,15 @@ def _sentencepiece_tables(
         all_pairs=all_pairs,
     )
     return built.tables
+
+
+def _marian_tables(model: MarianModel) -> UnigramTables:
+    from jittok.build.unigram_tables import build_unigram_tables
+
+    types = np.frombuffer(model.types, np.uint8)
+    return build_unigram_tables(
+        model.pieces, model.scores, types, unknown=model.unknown_text, ids=model.table_ids
+    )
 
 
 def _is_compact(spec: TokenizerSpec) -> bool:
@@ -471,7 +487,8 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
         "later_tokens": tuple(stage for stage in stages if stage is not None),
         "added_tokens": spec.added_tokens,
         "blank_prefix": blank_prefix(spec),
-        "is_sentencepiece": isinstance(spec.model, SentencePieceModel),
+        "is_sentencepiece": isinstance(spec.model, SentencePieceModel | MarianModel),
+        "codes": spec.model if isinstance(spec.model, MarianModel) else None,
         "raw_tokens": _added_stage(spec.added_tokens, raw, None, rules),
         "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, rules),
     }

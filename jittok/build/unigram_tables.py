@@ -47,6 +47,7 @@ def build_unigram_tables(
     is_missing: bool = False,
     byte_fallback: bool = False,
     space_as_blank: bool = False,
+    ids: Sequence[int] | None = None,
 ) -> UnigramTables:
     """Flatten the vocabulary of a unigram model.
 
@@ -74,6 +75,8 @@ def build_unigram_tables(
         ``<0x00>`` and so on.
     space_as_blank
         Whether a space in the text is taken for U+2581, so that normalized text need not be rewritten.
+    ids
+        The id of each piece, where that is not its position.
 
     Returns
     -------
@@ -144,6 +147,7 @@ def build_unigram_tables(
     else:
         strings = [pieces[index] for index in used]
     array = build_double_array(["", *strings], [-1, *used])
+    own_ids = np.arange(n) if ids is None else np.array(ids, np.int64)
     code_of = array.code_of << np.uint32(2)
     blank = int(code_of[ord(_BLANK)])
     if space_as_blank:
@@ -157,7 +161,7 @@ def build_unigram_tables(
     units[:, 2] = -1
     place, token = array.layout.place, array.trie.token
     units[place, 1] = 4 * array.layout.base
-    units[place, 2] = token
+    units[place, 2] = np.where(token >= 0, np.append(own_ids, -1)[token], token)
     bits = np.full(len(units), -np.inf, np.float32)
     named = np.flatnonzero(token >= 0)
     bits[place[named]] = values[token[named]].astype(np.float32)
@@ -187,12 +191,19 @@ def build_unigram_tables(
         page_of=read_only(page_of),
         code_of=read_only(kept),
         units=read_only(units.ravel()),
-        scores=read_only(lattice_scores),
+        scores=read_only(lattice_scores if ids is None else _by_id(lattice_scores, own_ids)),
         byte_ids=read_only(byte_ids),
         unknown_score=read_only(np.array([unknown_score])),
         crossed=read_only(crossed),
         numbers=read_only(numbers),
     )
+
+
+def _by_id(scores: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Scores of pieces by their ids, 0 for other ids."""
+    result = np.zeros(int(ids.max(initial=-1)) + 1)
+    result[ids] = scores
+    return result
 
 
 def piece_nodes(tables: UnigramTables) -> dict[int, tuple[str, float]]:

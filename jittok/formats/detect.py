@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jittok.spec import TokenizerSpec
 
 #: Every format by name.
-FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
+FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf", "marian")
 _FROM_MEMORY = ("tokenizer.json", "sentencepiece", "tiktoken", "tekken", "gguf")
 
 _HEAD_BYTES = 1 << 16
@@ -81,9 +81,13 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str
         raise MissingFileError(f"{file!s}: not a path that can be read: {error}") from None
     if not exists:
         raise MissingFileError(f"{file}: no such file or directory")
+    found = format
     if is_directory:
         file = _member(file, format)
-    found = format if format is not None else _detect_file(file)
+        if found is None and file.name == "vocab.json" and (file.parent / "source.spm").exists():
+            found = "marian"
+    if found is None:
+        found = _detect_file(file)
     if found == "merges":
         file = _vocab_of_merges(file)
     return found, file
@@ -95,6 +99,7 @@ def read_spec(
     format: str | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
+    side: str | None = None,
 ) -> TokenizerSpec:
     """Read a tokenizer of any format but jittok's own.
 
@@ -107,6 +112,8 @@ def read_spec(
         One of :data:`FORMATS`, to skip detection.
     pattern, special_tokens
         Of a tiktoken file; see :func:`jittok.formats.tiktoken_file.read`.
+    side
+        Of a Marian pair; see :func:`jittok.formats.marian.read`.
 
     Returns
     -------
@@ -125,6 +132,12 @@ def read_spec(
         raise ArgumentError(
             f"{file}: pattern= and special_tokens= are for tiktoken files; this is {found}, which says both itself"
         )
+    if found == "marian":
+        from jittok.formats import marian
+
+        return marian.read(file.parent, side or "source")
+    if side is not None:
+        raise ArgumentError(f"{file}: side= is for Marian pairs; this is {found}")
     if found == "jittok":
         raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
     from jittok.formats import merges_txt, vocab_txt
@@ -226,6 +239,13 @@ def _member(directory: Path, format: str | None) -> Path:
         raise MissingFileError(f"{directory}: the directory cannot be read: {error.strerror}") from None
     if "tokenizer.json" in names and format in (None, "tokenizer.json"):
         return directory / "tokenizer.json"
+    if format in (None, "marian"):
+        from jittok.formats import marian
+
+        if set(marian.FILE_NAMES) <= names:
+            return directory / "vocab.json"
+    if format == "marian":
+        raise MissingFileError(f"{directory}: a Marian pair is {', '.join(marian.FILE_NAMES)}; not all of them are here")
     if format in (None, "merges"):
         from jittok.formats import merges_txt
 
