@@ -547,7 +547,7 @@ class Tokenizer:
         draws = self._segmentations.draw(words, 1, alpha=alpha, dropout=dropout, nbest_size=nbest_size, seed=seed)
         ids, lengths, id_ends, _ = draws[0]
         return ends.post_processor.process_batch(
-            ends.ordered(self._engine.with_ids(words, ids, lengths, id_ends)),
+            ends.ordered(self._with_known_ids(self._engine.with_ids(words, ids, lengths, id_ends))),
             add_special_tokens=ends.add_special_tokens,
             texts=(shown,),
             pad_id=self._pad_id,
@@ -982,6 +982,11 @@ class Tokenizer:
         _write_file(file, self._as_file(format_of(file, format)))
 
     def _as_file(self, format: str) -> bytes:
+        if isinstance(self.spec.model, MarianModel) and format != "jittok":
+            raise UnsupportedError(
+                f"one side of a Marian pair has the ids of a vocabulary that both sides share, which the format {format} cannot "
+                "state; save as jittok"
+            )
         if self.spec.reference == "llama.cpp" and format != "jittok":
             raise UnsupportedError(
                 f"a tokenizer from a GGUF file goes by llama.cpp's rules, which the format {format} cannot state (which tokens "
@@ -1097,7 +1102,8 @@ class Tokenizer:
         return self._engine.words(source.data, source.indptr, special=policy), shown
 
     def _finished(self, ends: Ends, words: Words, drawn: Drawn, shown: str) -> Encoding:
-        encoded = ends.ordered(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = self._with_known_ids(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = ends.ordered(encoded)
         encoding = ends.post_processor.process(
             encoded, add_special_tokens=ends.add_special_tokens, texts=(shown,)
         )
@@ -1192,8 +1198,13 @@ class Tokenizer:
         )
         return self._with_known_ids(encoded, Source.of_arrays(texts.data, texts.indptr), policy)
 
-    def _with_known_ids(self, encoded: EncodedTexts, source: Source, special: SpecialPolicy) -> EncodedTexts:
-        """Encoded texts with ids of the vocabulary for those that only the tables of a Marian pair know."""
+    def _with_known_ids(
+        self, encoded: EncodedTexts, source: Source | None = None, special: SpecialPolicy = "parse"
+    ) -> EncodedTexts:
+        """Encoded texts with ids of the vocabulary for those that only the tables of a Marian pair know.
+
+        Without `source`, which texts they are, unknown characters are not looked up in the vocabulary.
+        """
         model = self.spec.model
         if not isinstance(model, MarianModel):
             return encoded
@@ -1205,7 +1216,8 @@ class Tokenizer:
         # Unknown characters that stand together are one piece, and the vocabulary may have that from the other side.
         unknown = others[encoded.ids[others] == model.unknown_text]
         documents = np.searchsorted(encoded.indptr, unknown, side="right") - 1
-        for document in dict.fromkeys(documents.tolist()):
+        for document in dict.fromkeys(documents.tolist()) if source is not None else ():
+            assert source is not None
             data, indptr = source.make(document, document + 1)
             again = self._engine.encode(data, indptr, spans=True, special=special, threads=1)
             text = data[int(indptr[0]) : int(indptr[1])].tobytes().decode()
