@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any, Literal
 
 SplitBehavior = Literal["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
+Reference = Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp", "transformers"]
 RegexDialect = Literal["oniguruma", "rust", "llama.cpp"]
 
 
@@ -699,7 +700,7 @@ class DecodeSentencePiece:
 
 @dataclass(frozen=True, slots=True)
 class DecodeLlamaCpp:
-    """Tokens to bytes as llama.cpp does it, one after another: always the only decoder.
+    r"""Tokens to bytes as llama.cpp does it, one after another: always the only decoder.
 
     Control and unknown tokens leave nothing, nor do those that are unused or of no type; user-defined tokens stand for
     themselves.
@@ -708,7 +709,7 @@ class DecodeLlamaCpp:
     ----------
     style
         What normal tokens are written in: "pieces" with U+2581 for blanks, or the byte "alphabet"; "escaped": the latter,
-        but user-defined tokens have bytes as in ``\\x0a``.
+        but user-defined tokens have bytes as in ``\x0a``.
     types
         The :class:`PieceType` of each token, one byte each; 0: none. Later ids are those of user-defined tokens.
     """
@@ -789,7 +790,7 @@ class TokenizerSpec:
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
     decoders: tuple[Decoder, ...] = ()
-    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp", "transformers"] = "tokenizers"
+    reference: Reference = "tokenizers"
     default_special: Literal["parse", "text", "raise"] = "parse"
     source_format: str = "tokenizer.json"
     stored_truncation: Mapping[str, Any] | None = None

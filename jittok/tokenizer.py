@@ -984,13 +984,13 @@ class Tokenizer:
     def _as_file(self, format: str) -> bytes:
         if isinstance(self.spec.model, MarianModel) and format != "jittok":
             raise UnsupportedError(
-                f"one side of a Marian pair has the ids of a vocabulary that both sides share, which the format {format} cannot "
-                "state; save as jittok"
+                f"one side of a Marian pair has the ids of a vocabulary that both share, which the format {format} "
+                "cannot state; save as jittok"
             )
         if self.spec.reference == "llama.cpp" and format != "jittok":
             raise UnsupportedError(
-                f"a tokenizer from a GGUF file goes by llama.cpp's rules, which the format {format} cannot state (which tokens "
-                "are found first, its Unicode data, its normalization, its decoding); save as jittok"
+                f"a tokenizer from a GGUF file goes by llama.cpp's rules, which the format {format} cannot state (which "
+                "tokens are found first, its Unicode data, its normalization, its decoding); save as jittok"
             )
         if format == "tokenizer.json":
             from .formats import tokenizer_json

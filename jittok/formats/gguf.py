@@ -17,7 +17,6 @@ import numpy as np
 from jittok.errors import FormatError, MissingFileError, UnsupportedError
 from jittok.formats.gguf_metadata import Metadata
 from jittok.formats.gguf_patterns import names, pre_tokenization
-from jittok.formats.sentencepiece_model import piece_byte
 from jittok.spec import (
     AddedToken,
     BPEModel,

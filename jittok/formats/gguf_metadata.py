@@ -18,7 +18,7 @@ from jittok.errors import FormatError, UnsupportedError
 
 _BOOL, _STRING, _ARRAY = 7, 8, 9
 #: Types of numbers as NumPy has them; a truth value is a byte.
-_NUMBERS = {
+_NUMBERS: dict[int, np.dtype[Any]] = {
     0: np.dtype("<u1"), 1: np.dtype("<i1"), 2: np.dtype("<u2"), 3: np.dtype("<i2"), 4: np.dtype("<u4"),
     5: np.dtype("<i4"), 6: np.dtype("<f4"), _BOOL: np.dtype("<u1"), 10: np.dtype("<u8"), 11: np.dtype("<i8"),
     12: np.dtype("<f8"),

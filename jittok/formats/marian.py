@@ -59,7 +59,8 @@ def read(directory: Path, side: str = "source") -> TokenizerSpec:
     if side not in SIDES:
         raise ArgumentError(f"side={side!r}; expected 'source' or 'target'")
     config = _config(directory)
-    separate = config is not None and config.optional("separate_vocabs") is not None and config.child("separate_vocabs").value
+    stated = None if config is None else config.optional("separate_vocabs")
+    separate = stated is not None and stated.value is True
     vocab_file = directory / (_TARGET_VOCAB if separate and side == "target" else "vocab.json")
     spm_file = directory / f"{side}.spm"
     spec = sentencepiece_model.read(read_file(spm_file), str(spm_file))
@@ -69,7 +70,9 @@ def read(directory: Path, side: str = "source") -> TokenizerSpec:
     model, normalizer = spec.model, spec.normalizers[0]
     assert isinstance(model, SentencePieceModel) and isinstance(normalizer, SentencePieceNormalizer)
     if model.algorithm != "unigram":
-        raise UnsupportedError(f"{spm_file}: a model of type {model.algorithm}; of Marian pairs only unigram models are read")
+        raise UnsupportedError(
+            f"{spm_file}: a model of type {model.algorithm}; of Marian pairs only unigram models are read"
+        )
     if model.byte_fallback:
         raise UnsupportedError(f"{spm_file}: a model with byte fallback; of Marian pairs only models without are read")
     added = tuple(
