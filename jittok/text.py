@@ -279,6 +279,49 @@ def _from_arrow(array: Any, errors: Errors, check: bool) -> Texts:
     return _from_pair(data, pointers, errors, check)
 
 
+def arrow_chunks(array: Any) -> list[Texts] | None:
+    """The chunks of a pyarrow ChunkedArray of texts without nulls, each in its own memory; None: it is something else.
+
+    Their bytes are unchecked; see :func:`check_texts`.
+    """
+    if type(array).__module__.split(".")[0] != "pyarrow" or not hasattr(array, "chunks"):
+        return None
+    if array.null_count or array.num_chunks < 2:
+        return None
+    return [_from_arrow(chunk, "strict", False) for chunk in array.chunks]
+
+
+def taken(parts: list[Texts], starts: NDArray[np.int64], first: int, last: int) -> Texts:
+    """Texts `first` to `last` of several buffers as one; a view where they lie in one of them.
+
+    Parameters
+    ----------
+    parts
+        The buffers.
+    starts : int64[n + 1]
+        The number of the first text of each of them, and of all texts.
+    first, last
+        A range that is not empty.
+    """
+    begin = int(np.searchsorted(starts, first, side="right")) - 1
+    part = parts[begin]
+    offset = int(starts[begin])
+    if last <= int(starts[begin + 1]):
+        return part._replace(indptr=part.indptr[first - offset : last - offset + 1])
+    pieces, lengths = [], []
+    while first < last:
+        part, offset = parts[begin], int(starts[begin])
+        to = min(last, int(starts[begin + 1]))
+        indptr = part.indptr[first - offset : to - offset + 1]
+        if to > first:
+            pieces.append(part.data[int(indptr[0]) : int(indptr[-1])])
+            lengths.append(np.diff(indptr))
+        first, begin = to, begin + 1
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
+    data = np.concatenate([*pieces, np.zeros(SLACK, np.uint8)])
+    return Texts(_read_only(data), _read_only(bounds), True, all(part.is_checked for part in parts))
+
+
 def check_texts(texts: Texts, first_number: int) -> None:
     """Raise unless all bytes of `texts`, the first of which is number `first_number`, are valid UTF-8.
 

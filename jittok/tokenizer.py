@@ -21,6 +21,7 @@ from .piece_decoding import PieceDecoder, make_decoder
 from .post_processing import PostProcessor, check_truncation, merged_words, reversed_texts
 from .spec import (
     AddedToken,
+    AddedTokens,
     BPEModel,
     MarianModel,
     Metaspace,
@@ -33,12 +34,26 @@ from .spec import (
     UnigramModel,
 )
 from .streaming import DecodeStream
-from .text import Errors, Surrogates, Texts, check_texts, decoded_bytewise, find_invalid, text_from, texts_from
+from .tables import TOKEN_NORMALIZED, TOKEN_SPECIAL
+from .text import (
+    Errors,
+    Surrogates,
+    Texts,
+    arrow_chunks,
+    check_texts,
+    decoded_bytewise,
+    find_invalid,
+    taken,
+    text_from,
+    texts_from,
+)
 from .vocabulary import Vocabulary, build_vocabulary
 
 if TYPE_CHECKING:
     from .engine import Words
     from .formats.jittok_file import Stored
+    from .interop.huggingface import HfTokenizer
+    from .interop.sentencepiece import SentencePieceProcessor
     from .interop.tiktoken import TiktokenEncoding
     from .rewriting import Rewriter
     from .segmentations import Drawn, Segmentations
@@ -65,6 +80,8 @@ _SUFFIXES = {
     ".txt": "vocab.txt",
     ".jittok": "jittok",
 }
+#: Names of one of several files that a format is written as.
+_FILE_NAMES = {"vocab.json": "merges", "merges.txt": "merges"}
 
 
 class Ends(NamedTuple):
@@ -314,7 +331,7 @@ class Tokenizer:
             framing = ends.post_processor.framing(ends.add_special_tokens, settings)
             if framing is not None:
                 # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
-                source, _ = self._source(texts, errors, surrogates)
+                source, _ = self._source(texts, errors, surrogates, False)
                 if ends.post_processor.adds_nothing(ends.add_special_tokens, settings):
                     framing = None
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
@@ -348,10 +365,76 @@ class Tokenizer:
             later_words=later_words,
         )
 
+    def encode_arrow(self, data: Any, column: str | None = None, *, output: str = "input_ids", **settings: Any) -> Any:
+        """Encode Arrow data to Arrow data; the text is not copied, nor are the ids.
+
+        Parameters
+        ----------
+        data
+            A pyarrow Array or ChunkedArray of strings (string, large_string, string_view, the binary types with UTF-8 in
+            them, or a dictionary of these), or a RecordBatch or Table. A null has no ids: its row is null.
+        column
+            The column with the text, of a RecordBatch or Table.
+        output
+            The name of the column with the ids.
+        **settings
+            As in :meth:`encode_batch`: threads, add_special_tokens, special, max_length, truncation, truncation_side,
+            add_bos, add_eos, errors, surrogates.
+
+        Returns
+        -------
+        pyarrow.ListArray, pyarrow.ChunkedArray, pyarrow.RecordBatch or pyarrow.Table
+            ``list<int32>`` (``large_list`` from 2**31 ids on), in chunks as `data` has them; a RecordBatch or Table with
+            that column put after its others.
+
+        Raises
+        ------
+        MissingDependencyError
+            pyarrow is not installed.
+        ArgumentError, ArgumentTypeError
+            There is no such column, or one named `output` already; or the data are no texts.
+        TextError, SpecialTokenError
+            As :meth:`encode_batch`; the message counts texts without nulls.
+
+        Examples
+        --------
+        >>> import jittok, pyarrow
+        >>> tok = jittok.load_default()
+        >>> table = pyarrow.table({"id": [1, 2], "text": ["one text", None]})
+        >>> tok.encode_arrow(table, "text").column_names
+        ['id', 'text', 'input_ids']
+        """
+        from .interop.arrow import encode_arrow
+
+        return encode_arrow(self, data, column, output, settings)
+
     def _word_ids(self, source: Source, policy: SpecialPolicy, threads: int | None) -> NDArray[np.int32]:
         words = self._engine.encode_source(source, words=True, special=policy, threads=threads).word_ids
         assert words is not None
         return words
+
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Return the ids of bytes as one piece, which is not split and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Returns
+        -------
+        int32[n]
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a rank file.
+        ArgumentTypeError
+            It is not bytes.
+        """
+        if not isinstance(piece, bytes):
+            raise ArgumentTypeError(f"piece: expected bytes, got {type(piece).__name__}")
+        return self._engine.encode_piece(piece)
 
     # ------------------------------------------------------------------------------------ other segmentations
 
@@ -874,28 +957,26 @@ class Tokenizer:
         """
         if isinstance(tokens, str):
             raise ArgumentTypeError("tokens: expected a list of tokens, got one str")
-        known = {token.content: token for token in self.spec.added_tokens}
+        contents, flags = list(self.spec.added.contents), self.spec.added.flags.tolist()
+        ids = self.spec.added.ids.tolist()
+        places = {content: place for place, content in enumerate(contents)}
+        new, new_flags = _contents_and_flags(tokens, special)
         following = self._vocabulary.size
-        for number, token in enumerate(tokens):
-            if isinstance(token, str):
-                token = AddedToken(0, token, special=special, normalized=not special)
-            if not isinstance(token, AddedToken):
-                raise ArgumentTypeError(
-                    f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}"
-                )
-            if not token.content:
-                raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
-            own = self.token_to_id(token.content)
-            if token.content in known:
-                own = known[token.content].id
-            elif own is None:
+        for content, flag, own in zip(new, new_flags, self._vocabulary.ids_of(new).tolist(), strict=True):
+            place = places.get(content)
+            if place is not None:
+                # As in the reference, a token that was special stays so.
+                flags[place] = flag | (flags[place] & TOKEN_SPECIAL)
+                continue
+            if own < 0:
                 own = following
                 following += 1
-            # As in the reference, a token that was special stays so.
-            was_special = token.content in known and known[token.content].special
-            known[token.content] = replace(token, id=own, special=token.special or was_special)
-        added = tuple(sorted(known.values(), key=lambda token: token.id))
-        spec = replace(self.spec, added_tokens=added)
+            places[content] = len(contents)
+            contents.append(content)
+            flags.append(flag)
+            ids.append(own)
+        added = AddedTokens(contents, np.array(ids, np.int64), np.array(flags, np.uint8))
+        spec = replace(self.spec, added_tokens=added.take(np.argsort(added.ids, kind="stable")))
         return Tokenizer(spec, plan=self.plan.with_added_tokens(spec))
 
     def with_vocabulary(self, pieces: Iterable[str] | None) -> Tokenizer:
@@ -942,8 +1023,64 @@ class Tokenizer:
         spec = replace(self.spec, model=model.with_types(bytes(types)))
         return Tokenizer(spec, vocabulary=self._vocabulary.tables)
 
-    def as_tiktoken(self) -> TiktokenEncoding:
+    def as_hf(self, like: Literal["tokenizers", "transformers"] = "tokenizers", **options: Any) -> HfTokenizer:
+        """Return an object with the methods of ``tokenizers.Tokenizer``, and of transformers' fast tokenizers.
+
+        Truncation and padding that are stored in the file hold there, until they are switched off.
+
+        Parameters
+        ----------
+        like
+            Whose `encode` and `decode` it has: tokenizers' give an encoding, and leave special tokens out of texts;
+            transformers' give a list of ids, and leave special tokens in.
+        **options
+            Attributes that transformers' tokenizers have, as `pad_token`, `eos_token` and `model_max_length`.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            An argument is none of these.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> hf = jittok.load_default().as_hf()
+        >>> hf.encode("to be").offsets
+        [(0, 2), (2, 5)]
+        >>> hf(["to be"])["input_ids"] == [hf.encode("to be").ids]
+        True
+        """
+        from .interop.huggingface import HfFastTokenizer, HfTokenizer
+
+        if like not in ("tokenizers", "transformers"):
+            raise ArgumentError(f"like={like!r}: expected 'tokenizers' or 'transformers'")
+        return (HfTokenizer if like == "tokenizers" else HfFastTokenizer)(self, **options)
+
+    def as_sentencepiece(self, **options: Any) -> SentencePieceProcessor:
+        """Return an object with the methods of ``sentencepiece.SentencePieceProcessor``.
+
+        Parameters
+        ----------
+        **options
+            What its calls do unless they say otherwise: `out_type`, `add_bos`, `add_eos`, `reverse`, `emit_unk_piece`,
+            `enable_sampling`, `nbest_size`, `alpha` and `num_threads`.
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a SentencePiece model.
+        """
+        from .interop.sentencepiece import SentencePieceProcessor
+
+        return SentencePieceProcessor.from_tokenizer(self, **options)
+
+    def as_tiktoken(self, name: str | None = None) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
+
+        Parameters
+        ----------
+        name
+            Its `name`; None: that of a published encoding, or "jittok".
 
         Examples
         --------
@@ -954,63 +1091,81 @@ class Tokenizer:
         """
         from .interop.tiktoken import TiktokenEncoding
 
-        return TiktokenEncoding(self)
+        return TiktokenEncoding(self, name)
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write the tokenizer to a file.
+    def save(
+        self, path: str | os.PathLike[str], format: str | None = None, *, exact: bool = False, template: bool = True
+    ) -> None:
+        """Write the tokenizer to a file or directory, in its own or another format.
 
         Parameters
         ----------
         path
-            A file name. An existing file is replaced once the new one is complete.
+            A file name. An existing file is replaced once the new one is complete. With the formats "merges" and
+            "vocab.txt" also a directory, made if need be, where a tokenizer_config.json is written too.
         format
-            "tokenizer.json", "sentencepiece", "tiktoken", "vocab.txt" (which holds a WordPiece vocabulary and
-            nothing else) or "jittok"; None: by suffix (.json, .model or .spm, .tiktoken, .txt, .jittok).
+            "tokenizer.json", "sentencepiece", "tiktoken" (ranks only: the pattern and special tokens must be passed when it
+            is loaded), "merges" (vocab.json, merges.txt and a tokenizer_config.json in a directory), "vocab.txt" (which as a
+            file holds a WordPiece vocabulary and nothing else) or "jittok"; None: by suffix (.json, .model or .spm,
+            .tiktoken, .txt, .jittok) or name (vocab.json and merges.txt).
+        exact
+            Refuse where ids may differ for some texts, for which otherwise there is a warning.
+        template
+            Keep the special tokens that are put around texts. If false they are left out, for formats that have none.
 
         Raises
         ------
         UnsupportedError
-            The format cannot hold this tokenizer.
+            The format cannot hold this tokenizer; the message says why.
+        ConversionError
+            With `exact`: ids would differ for some texts.
         ArgumentError
             The suffix or format is not known.
         OutputError
             The file cannot be written.
+
+        Warns
+        -----
+        ConversionWarning
+            Ids may differ for some texts; the message says for which.
         """
         if not isinstance(path, str | os.PathLike):
             raise ArgumentTypeError(f"path: expected a str or a path object, got {type(path).__name__}")
         file = Path(os.fsdecode(path))
-        _write_file(file, self._as_file(format_of(file, format)))
+        chosen = format_of(file, format)
+        if chosen == "jittok" and template:
+            _write_file(file, self._as_file(chosen))
+            return
+        from .formats.conversion import content_of, convert, files_of
+
+        in_directory = chosen == "merges" or (chosen == "vocab.txt" and (file.is_dir() or not file.suffix))
+        spec, notes = convert(self.spec, chosen, exact=exact, template=template, alone=not in_directory)
+        if in_directory:
+            directory = file.parent if file.suffix in (".json", ".txt") and not file.is_dir() else file
+            contents = files_of(spec, chosen)
+            _make_directory(directory)
+            for name, content in contents.items():
+                _write_file(directory / name, content)
+        elif chosen == "jittok":
+            _write_file(file, Tokenizer(spec)._as_file("jittok"))
+        else:
+            _write_file(file, content_of(spec, chosen))
+        if notes:
+            import warnings
+
+            from .errors import ConversionWarning
+
+            message = f"{file}: ids are not the same for all texts in this format: {'; '.join(notes)}"
+            warnings.warn(message, ConversionWarning, stacklevel=2)
 
     def _as_file(self, format: str) -> bytes:
-        if isinstance(self.spec.model, MarianModel) and format != "jittok":
-            raise UnsupportedError(
-                f"one side of a Marian pair has the ids of a vocabulary that both share, which the format {format} "
-                "cannot state; save as jittok"
-            )
-        if self.spec.reference == "llama.cpp" and format != "jittok":
-            raise UnsupportedError(
-                f"a tokenizer from a GGUF file goes by llama.cpp's rules, which the format {format} cannot state (which "
-                "tokens are found first, its Unicode data, its normalization, its decoding); save as jittok"
-            )
-        if format == "tokenizer.json":
-            from .formats import tokenizer_json
+        if format == "jittok":
+            from .formats import jittok_file
 
-            return tokenizer_json.write(self.spec)
-        if format == "sentencepiece":
-            from .formats import sentencepiece_model
+            return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
+        from .formats.conversion import content_of, convert
 
-            return sentencepiece_model.write(self.spec)
-        if format == "tiktoken":
-            from .formats import tiktoken_file
-
-            return tiktoken_file.write(self.spec)
-        if format == "vocab.txt":
-            from .formats import vocab_txt
-
-            return vocab_txt.write(self.spec)
-        from .formats import jittok_file
-
-        return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
+        return content_of(convert(self.spec, format, exact=False)[0], format)
 
     # ----------------------------------------------------------------------------------------------- identity
 
@@ -1155,13 +1310,24 @@ class Tokenizer:
         return surrogates
 
     def _source(
-        self, texts: Any, errors: Errors, surrogates: Surrogates | None
+        self, texts: Any, errors: Errors, surrogates: Surrogates | None, shows: bool = True
     ) -> tuple[Source, TextSource]:
-        """Texts for the engine, and for a batch to show.
+        """Texts for the engine, and for a batch to show if it `shows` any.
 
         Strings become bytes a chunk at a time, while these are in the processor's cache.
         """
         chosen = self._surrogates(surrogates)
+        parts = arrow_chunks(texts) if not shows and errors == "strict" else None
+        if parts is not None:
+            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(part.indptr) - 1 for part in parts])])
+            lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+
+            def take(first: int, last: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+                part = taken(parts, starts, first, last)
+                check_texts(part, first)
+                return part.data, part.indptr
+
+            return Source(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), take), []
         if isinstance(texts, list | tuple) and len(texts) > 1 and isinstance(texts[0], str):
             strings = strings_of(texts)
             if strings is not None:
@@ -1294,14 +1460,32 @@ class Tokenizer:
     @cached_property
     def _shown_contents(self) -> dict[int, str]:
         """What each added token is shown as when found in normalised text."""
-        tokens = self.spec.added_tokens
-        contents = [token.content for token in tokens]
+        added = self.spec.added
+        contents: Sequence[str] = added.contents
         normalizer = self.plan.normalizer
         if normalizer is not None:
             normalized = normalizer.apply_strings(contents)
-            pairs = zip(tokens, normalized, strict=True)
-            contents = [text if token.normalized else token.content for token, text in pairs]
-        return {token.id: content for token, content in zip(tokens, contents, strict=True)}
+            triples = zip(contents, normalized, (added.flags & TOKEN_NORMALIZED).tolist(), strict=True)
+            contents = [text if is_normalized else content for content, text, is_normalized in triples]
+        return dict(zip(added.ids.tolist(), contents, strict=True))
+
+
+def _contents_and_flags(tokens: Iterable[str | AddedToken], special: bool) -> tuple[list[str], list[int]]:
+    """What :meth:`Tokenizer.with_added_tokens` is given, checked: contents, and ``TOKEN_*`` bits."""
+    tokens = list(tokens)
+    if set(map(type, tokens)) <= {str} and all(tokens):
+        return tokens, [TOKEN_SPECIAL if special else TOKEN_NORMALIZED] * len(tokens)  # type: ignore[return-value]
+    given = []
+    for number, token in enumerate(tokens):
+        if isinstance(token, str):
+            token = AddedToken(0, token, special=special, normalized=not special)
+        if not isinstance(token, AddedToken):
+            raise ArgumentTypeError(f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}")
+        if not token.content:
+            raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
+        given.append(token)
+    columns = AddedTokens.of(given)
+    return list(columns.contents), columns.flags.tolist()
 
 
 def load(
@@ -1424,13 +1608,20 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
         The suffix or format is not known.
     """
     file = Path(os.fsdecode(path))
-    chosen = _SUFFIXES.get(file.suffix) if format is None else format
-    if chosen is None or chosen not in _SUFFIXES.values():
+    chosen = _FILE_NAMES.get(file.name, _SUFFIXES.get(file.suffix)) if format is None else format
+    known = (*dict.fromkeys(_SUFFIXES.values()), "merges")
+    if chosen is None or chosen not in known:
         raise ArgumentError(
-            f"cannot tell a format from {file.name!r} and format={format!r}; "
-            f"pass format= one of {', '.join(dict.fromkeys(_SUFFIXES.values()))}"
+            f"cannot tell a format from {file.name!r} and format={format!r}; pass format= one of {', '.join(known)}"
         )
     return chosen
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be made: {error.strerror or error}") from None
 
 
 def _write_file(file: Path, content: bytes) -> None:

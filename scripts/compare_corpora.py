@@ -14,6 +14,7 @@ import base64
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,7 @@ def documents(path: Path) -> list[str]:
     return [part.decode("utf-8", "replace") for part in parts]
 
 
+@lru_cache(maxsize=1)  # several corpora one after another need the same
 def reference_ids(models: Path, family: Family) -> Callable[[Sequence[str]], list[list[int]]]:
     """The reference library's ids of ordinary text, a group of documents at a time."""
     path = models / family.reference_file
@@ -93,6 +95,7 @@ def reference_ids(models: Path, family: Family) -> Callable[[Sequence[str]], lis
     return lambda texts: [e.ids for e in reference.encode_batch_fast(list(texts), add_special_tokens=False)]
 
 
+@lru_cache(maxsize=1)
 def load_reference(path: Path) -> Any:
     """The tokenizers library's tokenizer, without stored truncation and padding."""
     from tokenizers import Tokenizer
@@ -103,6 +106,7 @@ def load_reference(path: Path) -> Any:
     return reference
 
 
+@lru_cache(maxsize=1)
 def load_jittok(models: Path, family: Family) -> jittok.Tokenizer:
     """The same model in jittok."""
     return jittok.load(models / family.file)

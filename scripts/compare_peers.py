@@ -43,6 +43,8 @@ from typing import Any
 
 import numpy as np
 
+from jittok.interop.peers import ADAPTERS, LACKS, NEEDS, WITH_SPANS
+
 FAMILIES = {  # family -> files under --models, by kind
     "gpt2": {"json": "bbpe/gpt2/tokenizer.json", "ranks": "tiktoken/r50k_base/r50k_base.tiktoken"},
     "cl100k": {"ranks": "tiktoken/cl100k_base/cl100k_base.tiktoken"},
@@ -82,201 +84,6 @@ WARM_UP = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------- libraries
-
-
-class Library:
-    """One library with one model loaded; `arrays` returns (ids, indptr), without Python lists where it can."""
-
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        raise NotImplementedError
-
-    def run(self, texts: list[str]) -> Any:
-        """What is timed: from list[str] to arrays, in the library's own form."""
-        raise NotImplementedError
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Not timed: the result of `run` as flat ids and row pointers, for comparing."""
-        raise NotImplementedError
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        raise NotImplementedError
-
-    def spans(self, texts: list[str]) -> Any:
-        raise NotImplementedError
-
-
-class Jittok(Library):
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        import jittok
-
-        order = ("jittok", "model", "json", "ranks")
-        self.tokenizer = jittok.load(next(files[kind] for kind in order if kind in files))
-        self.arguments = {"threads": threads, "add_special_tokens": False, "special": "text"}
-
-    def run(self, texts: list[str]) -> Any:
-        return self.tokenizer.encode_batch(texts, **self.arguments)
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        return result.ids, result.indptr
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        return self.run(texts).to_lists()
-
-    def spans(self, texts: list[str]) -> Any:
-        return self.tokenizer.encode_batch(texts, spans=True, **self.arguments)
-
-
-class Gigatoken(Library):
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        import gigatoken
-
-        if "json" in files:
-            self.tokenizer = gigatoken.Tokenizer(files["json"])
-        else:
-            self.tokenizer = gigatoken.Tokenizer.from_tiktoken(files["ranks"])
-        self.parallel = threads > 1
-
-    def run(self, texts: list[str]) -> Any:
-        return self.tokenizer.encode_batch(texts, parallel=self.parallel)
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        import awkward
-
-        return awkward.to_numpy(awkward.flatten(result)), _pointers(awkward.to_numpy(awkward.num(result)))
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        return self.tokenizer.encode_batch_list(texts, parallel=self.parallel)
-
-
-class Nanotoken(Library):
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        import nanotoken
-
-        self.tokenizer = nanotoken.Tokenizer(files["json"])
-        self.parallel = threads > 1
-
-    def run(self, texts: list[str]) -> Any:
-        return self.tokenizer.encode_batch(texts, add_special_tokens=False, parallel=self.parallel)
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        return np.asarray(result.ids), np.asarray(result.offsets)
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        return self.run(texts).to_list()
-
-
-class Splintr(Library):
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        import splintr
-
-        self.tokenizer = splintr.from_json(files["json"])
-        self.added = len(self.tokenizer.encode(""))  # it always adds special tokens, behind
-
-    def run(self, texts: list[str]) -> Any:
-        return self.tokenizer.encode_batch_flat(texts)
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        ids, indptr = np.frombuffer(result[0], np.uint32), np.frombuffer(result[1], np.uint64).astype(np.int64)
-        rows = [ids[i : j - self.added] for i, j in zip(indptr[:-1], indptr[1:], strict=True)]
-        return np.concatenate(rows), _pointers([len(row) for row in rows])
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        return self.tokenizer.encode_batch(texts)
-
-
-class SentencePiece(Library):
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        from sentencepiece import SentencePieceProcessor
-
-        self.processor = SentencePieceProcessor(model_file=files["model"])
-        self.threads = threads
-
-    def run(self, texts: list[str]) -> Any:
-        return [np.array(ids, np.int32) for ids in self.lists(texts)]
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        return np.concatenate(result), _pointers([len(ids) for ids in result])
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        return self.processor.encode(texts, num_threads=self.threads)
-
-
-class Tiktoken(Library):
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        import tiktoken
-        import tiktoken_ext.openai_public as encodings
-        from tiktoken.load import load_tiktoken_bpe
-
-        # the published encodings fetch their file from the network; give them ours
-        encodings.load_tiktoken_bpe = lambda *_, **__: load_tiktoken_bpe(files["ranks"])
-        name = Path(files["ranks"]).stem
-        self.encoding = tiktoken.Encoding(**getattr(encodings, name)())
-        self.threads = threads
-
-    def run(self, texts: list[str]) -> Any:
-        if self.threads > 1:
-            from concurrent.futures import ThreadPoolExecutor
-
-            with ThreadPoolExecutor(self.threads) as pool:
-                return list(pool.map(self._one, texts))
-        return [self._one(text) for text in texts]
-
-    def _one(self, text: str) -> Any:
-        return self.encoding.encode_to_numpy(text, disallowed_special=())
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        return np.concatenate(result), _pointers([len(ids) for ids in result])
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        return [self.encoding.encode_ordinary(text) for text in texts]
-
-
-class Tokenizers(Library):
-    def __init__(self, files: dict[str, str], threads: int) -> None:
-        from tokenizers import Tokenizer
-
-        self.tokenizer = Tokenizer.from_file(files["json"])
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
-
-    def run(self, texts: list[str]) -> Any:
-        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        return [np.array(encoding.ids, np.int32) for encoding in encodings]
-
-    def arrays(self, result: Any) -> tuple[np.ndarray, np.ndarray]:
-        return np.concatenate(result), _pointers([len(ids) for ids in result])
-
-    def lists(self, texts: list[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-
-    def spans(self, texts: list[str]) -> Any:
-        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [(encoding.ids, encoding.offsets) for encoding in encodings]
-
-
-ADAPTERS: dict[str, type[Library]] = {
-    "jittok": Jittok,
-    "gigatoken": Gigatoken,
-    "nanotoken": Nanotoken,
-    "splintr": Splintr,
-    "sentencepiece": SentencePiece,
-    "tiktoken": Tiktoken,
-    "tokenizers": Tokenizers,
-}
-NEEDS = {
-    "jittok": (),
-    "gigatoken": (),
-    "nanotoken": ("json",),
-    "splintr": ("json",),
-    "sentencepiece": ("model",),
-    "tiktoken": ("ranks",),
-    "tokenizers": ("json",),
-}
-#: Kinds of models that a library does not have.
-LACKS = {"gigatoken": ("WordPiece", "unigram"), "nanotoken": ("BPE", "unigram", "SentencePiece BPE")}
-WITH_SPANS = ("jittok", "tokenizers")
-
 START_UP = {
     "jittok": "import jittok; t = jittok.load({path!r}); ids = t.encode('Hello world').ids",
     "gigatoken": "import gigatoken; t = {load}; ids = t.encode('Hello world')",
@@ -296,12 +103,6 @@ START_UP = {
 
 def kind_of(family: str) -> str:
     return next((kind for kind, families in KINDS.items() if family in families), "BPE")
-
-
-def _pointers(lengths: Any) -> np.ndarray:
-    indptr = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    return indptr
 
 
 # ------------------------------------------------------------------------------------------------------- texts

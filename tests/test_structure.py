@@ -26,19 +26,22 @@ LAYERS = [
     ["jittok._jit", "jittok._native", "jittok._linker", "jittok._compiler", "jittok._mask_code", "jittok._background"]
     + ["jittok.kernels.machine", "jittok.kernels.machine_code"],
     ["jittok.kernels"],
-    ["jittok.text", "jittok.blocks", "jittok._strings", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"]
+    ["jittok.text", "jittok._strings", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"]
     + ["jittok.sampling", "jittok.merge_sampling"],
     ["jittok.rewriting"],
     ["jittok.build.plan"],
-    ["jittok.encodings"],
+    ["jittok.encodings", "jittok.painting"],
     ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],
     ["jittok.engine"],
-    ["jittok.segmentations"],
+    ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],
-    ["jittok.interop"],
-    ["jittok.tokenizer"],
+    ["jittok.tokenizer", "jittok.interop"],  # a tokenizer makes wrappers of itself, and these load tokenizers
+    ["jittok.corpus"],
     ["jittok.training"],
+    ["jittok.interop.shared_file"],
+    ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
     ["jittok"],
+    ["jittok.interop.peers"],
     ["jittok.cli"],
     ["jittok.__main__"],
 ]

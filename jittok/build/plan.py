@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import UnsupportedError
 from jittok.spec import (
-    AddedToken,
+    AddedTokens,
     BertPreTokenizer,
     BPEModel,
     ByteLevel,
@@ -42,11 +42,11 @@ from jittok.spec import (
     WordPieceModel,
 )
 from jittok.tables import (
+    TOKEN_NORMALIZED,
     AddedTokenTables,
     MergeTables,
     ModelTables,
     PieceTables,
-    SplitAutomaton,
     SplitTables,
     UnigramTables,
 )
@@ -105,7 +105,7 @@ class SplitStage:
 class AddedTokenStage:
     """Find added tokens: which of the tokenizer's, by position in its list, and the tables that find them."""
 
-    members: tuple[int, ...]
+    members: NDArray[np.int64]
     tables: AddedTokenTables
 
 
@@ -144,7 +144,7 @@ class Plan:
         spans.
     """
 
-    added_tokens: tuple[AddedToken, ...]
+    added_tokens: AddedTokens
     raw_tokens: AddedTokenStage | None
     normalized_tokens: AddedTokenStage | None
     normalizer: Rewriter | None
@@ -197,10 +197,8 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     whole = last is _whole_split()
     if whole and isinstance(model, PieceTables):
         from jittok.build.piece_tables import word_pattern
-        from jittok.build.regex_automaton import compile_split
-        from jittok.build.split_windows import build_split_tables
 
-        last = build_split_tables(compile_split(word_pattern(model)))
+        last = _cut_tables("split", word_pattern(model))[0]
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
@@ -318,14 +316,14 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
         step = spec.normalizers[0] if spec.normalizers else None
         if not isinstance(step, SentencePieceNormalizer) or spec.model.algorithm == "unigram" or not _is_compact(spec):
             return None
-        if step.charsmap or step.remove_extra_whitespaces or any(token.normalized for token in spec.added_tokens):
+        if step.charsmap or step.remove_extra_whitespaces or len(spec.added.where(TOKEN_NORMALIZED)) > 0:
             return None
         if step.add_dummy_prefix and step.treat_whitespace_as_suffix:
             return None
         return "always" if step.add_dummy_prefix else "never"
     replaces = Replace(" ", MARK, is_regex=False)
     if steps in ((Prepend(MARK), replaces), (replaces, Prepend(MARK))) and not spec.pre_tokenizers:
-        return None if any(token.normalized for token in spec.added_tokens) else "always"
+        return None if len(spec.added.where(TOKEN_NORMALIZED)) else "always"
     if len(steps) == 1 and isinstance(steps[0], Metaspace) and steps[0].replacement == MARK and not steps[0].split:
         return "never" if steps[0].prepend_scheme == "never" else "unless marked"
     return None
@@ -473,51 +471,40 @@ def _normalizer(spec: TokenizerSpec) -> Rewriter | None:
 
 def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:
     """The fields of a plan that follow from the added tokens."""
-    raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
-    normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
-    rules = {"skipping": spec.reference not in ("tiktoken", "llama.cpp"), "ascii_space": spec.reference == "llama.cpp"}
-    later: list[list[int]] = []
-    if spec.reference == "llama.cpp" and raw:
+    added = spec.added
+    raw = np.flatnonzero(added.flags & TOKEN_NORMALIZED == 0)
+    normalized = added.where(TOKEN_NORMALIZED)
+    is_llama_cpp = spec.reference == "llama.cpp"
+    rules = {"skipping": spec.reference != "tiktoken" and not is_llama_cpp, "ascii_space": is_llama_cpp}
+    later: list[NDArray[np.int64]] = []
+    if is_llama_cpp and len(raw):
         from jittok.build.added_tokens import levels
 
-        contents = [spec.added_tokens[i].content for i in raw]
-        raw, *later = [[raw[number] for number in level] for level in levels(contents)]
-    stages = [_added_stage(spec.added_tokens, level, None, rules) for level in later]
+        raw, *later = [raw[level] for level in levels(added.take(raw).contents)]
+    stages = [_added_stage(added, level, None, rules) for level in later]
     return {
         "later_tokens": tuple(stage for stage in stages if stage is not None),
-        "added_tokens": spec.added_tokens,
+        "added_tokens": added,
         "blank_prefix": blank_prefix(spec),
         "is_sentencepiece": isinstance(spec.model, SentencePieceModel | MarianModel),
         "codes": spec.model if isinstance(spec.model, MarianModel) else None,
-        "raw_tokens": _added_stage(spec.added_tokens, raw, None, rules),
-        "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, rules),
+        "raw_tokens": _added_stage(added, raw, None, rules),
+        "normalized_tokens": _added_stage(added, normalized, normalizer, rules),
     }
 
 
 def _added_stage(
-    tokens: tuple[AddedToken, ...], members: list[int], normalizer: Rewriter | None, rules: dict[str, bool]
+    tokens: AddedTokens, members: NDArray[np.int64], normalizer: Rewriter | None, rules: dict[str, bool]
 ) -> AddedTokenStage | None:
     """Tables for some of the added tokens, their content normalised if a normalizer is given, to be found by the rules."""
-    if not members:
+    if not len(members):
         return None
     from jittok.build.added_tokens import build_added_tokens
 
-    chosen = [tokens[i] for i in members]
+    chosen = tokens.take(members)
     if normalizer:
-        contents = normalizer.apply_strings([token.content for token in chosen])
-        chosen = [
-            AddedToken(
-                id=token.id,
-                content=content,
-                special=token.special,
-                single_word=token.single_word,
-                lstrip=token.lstrip,
-                rstrip=token.rstrip,
-                normalized=True,
-            )
-            for token, content in zip(chosen, contents, strict=True)
-        ]
-    return AddedTokenStage(tuple(members), build_added_tokens(chosen, **rules))
+        chosen = AddedTokens(normalizer.apply_strings(chosen.contents), chosen.ids, chosen.flags)
+    return AddedTokenStage(members, build_added_tokens(chosen, **rules))
 
 
 def _stages(
@@ -528,62 +515,52 @@ def _stages(
     The cut that leaves them saves the passes that drop white space, where the model skips it: `may_skip_blanks`. The
     bytes of a last ByteLevel are the model's matter if it `takes_bytes`.
     """
-    from jittok.build.regex_automaton import (
-        compile_digits,
-        compile_fixed_length,
-        compile_punctuation,
-        compile_scripts,
-        compile_split,
-    )
-    from jittok.build.split_windows import build_split_tables
     from jittok.rewriting import build_rewriter
 
     stages: list[SplitStage | Rewriter] = []
 
-    def cut(automaton: SplitAutomaton, behavior: str = "isolated", *, invert: bool = False) -> None:
-        stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index(behavior), invert))
+    def cut(kind: str, *arguments: Any, behavior: str = "isolated", invert: bool = False, group: int = 0) -> None:
+        for tables in _cut_tables(kind, *arguments):
+            stages.append(SplitStage(tables, BEHAVIORS.index(behavior), invert, group))
 
     for number, step in enumerate(pre_tokenizers):
         if may_skip_blanks:
-            automaton = _words_after_blanks(pre_tokenizers[number:])
-            if automaton is not None:
-                return stages, build_split_tables(automaton), True
+            tables = _words_after_blanks(pre_tokenizers[number:])
+            if tables is not None:
+                return stages, tables, True
         if isinstance(step, Split):
-            automaton = compile_split(step.pattern, step.dialect, literal=not step.is_regex)
-            cut(automaton, step.behavior, invert=step.invert)
+            cut("split", step.pattern, step.dialect, not step.is_regex, behavior=step.behavior, invert=step.invert)
         elif isinstance(step, ByteLevel):
             if step.add_prefix_space:
                 stages.append(build_rewriter([step]))
             if step.use_regex:
-                cut(compile_split(GPT2_PATTERN))
+                cut("split", GPT2_PATTERN)
             if not takes_bytes or number + 1 < len(pre_tokenizers):
                 stages.append(build_rewriter([MapBytes()]))
         elif isinstance(step, Digits):
             # A run of digits is one match, so cutting it out alone is what the reference calls contiguous.
-            cut(compile_digits(step.individual))
+            cut("digits", step.individual)
         elif isinstance(step, Metaspace):
             stages.append(build_rewriter([step]))
             if step.split:
-                cut(compile_split(step.replacement, literal=True), "merged_with_next")
+                cut("split", step.replacement, "oniguruma", True, behavior="merged_with_next")
         elif isinstance(step, Whitespace):
-            cut(compile_split(WHITESPACE_PATTERN, "rust"), "removed", invert=True)
+            cut("split", WHITESPACE_PATTERN, "rust", behavior="removed", invert=True)
         elif isinstance(step, Punctuation):
-            cut(compile_punctuation(), step.behavior)
+            cut("punctuation", behavior=step.behavior)
         elif isinstance(step, CharDelimiterSplit):
-            cut(compile_split(step.delimiter, literal=True), "removed")
+            cut("split", step.delimiter, "oniguruma", True, behavior="removed")
         elif isinstance(step, FixedLength):
-            cut(compile_fixed_length(step.length))
+            cut("fixed length", step.length)
         elif isinstance(step, UnicodeScripts):
-            for automaton in compile_scripts():
-                cut(automaton, "removed", invert=True)
+            cut("scripts", behavior="removed", invert=True)
         elif isinstance(step, DigitGroups):
-            runs = build_split_tables(compile_split(f"(?:{step.digits})+", "llama.cpp"))
-            behavior = BEHAVIORS.index("merged_with_next" if step.cut == "before" else "merged_with_previous")
-            stages.append(SplitStage(runs, behavior, False, step.size))
+            behavior = "merged_with_next" if step.cut == "before" else "merged_with_previous"
+            cut("split", f"(?:{step.digits})+", "llama.cpp", behavior=behavior, group=step.size)
         elif isinstance(step, WhitespaceSplit | BertPreTokenizer):
-            cut(compile_split(r"\s", "rust"), "removed")
+            cut("split", r"\s", "rust", behavior="removed")
             if isinstance(step, BertPreTokenizer):
-                cut(compile_punctuation())
+                cut("punctuation")
         else:
             raise UnsupportedError(f"the pre-tokenizer {type(step).__name__} is not supported")
     if stages:
@@ -598,23 +575,38 @@ def _stages(
 @cache
 def _whole_split() -> SplitTables:
     """Tables of the cut that makes each segment one pre-token."""
-    from jittok.build.regex_automaton import compile_split
+    return _cut_tables("split", WHOLE_PATTERN)[0]
+
+
+@lru_cache(maxsize=64)
+def _cut_tables(kind: str, *arguments: Any) -> tuple[SplitTables, ...]:
+    """Tables of the cuts of a kind, one after the other. They are kept: the same patterns come again and again."""
+    from jittok.build import regex_automaton
     from jittok.build.split_windows import build_split_tables
 
-    return build_split_tables(compile_split(WHOLE_PATTERN))
+    if kind == "scripts":
+        return tuple(map(build_split_tables, regex_automaton.compile_scripts()))
+    if kind == "split":
+        literal = len(arguments) > 2 and bool(arguments[2])
+        automaton = regex_automaton.compile_split(*arguments[:2], literal=literal)
+    elif kind == "digits":
+        automaton = regex_automaton.compile_digits(*arguments)
+    elif kind == "fixed length":
+        automaton = regex_automaton.compile_fixed_length(*arguments)
+    else:
+        automaton = regex_automaton.compile_bert() if kind == "bert" else regex_automaton.compile_punctuation()
+    return (build_split_tables(automaton),)
 
 
-def _words_after_blanks(steps: tuple[PreTokenizer, ...]) -> SplitAutomaton | None:
-    """The automaton of these steps that leaves white space in front of words, if there is one."""
-    from jittok.build.regex_automaton import compile_bert, compile_split
-
+def _words_after_blanks(steps: tuple[PreTokenizer, ...]) -> SplitTables | None:
+    """Tables of the cut of these steps that leaves white space in front of words, if there is one."""
     if len(steps) == 1:
         if isinstance(steps[0], BertPreTokenizer):
-            return compile_bert()
+            return _cut_tables("bert")[0]
         if isinstance(steps[0], Whitespace):
-            return compile_split(WHITESPACE_BEFORE_PATTERN, "rust")
+            return _cut_tables("split", WHITESPACE_BEFORE_PATTERN, "rust")[0]
         if isinstance(steps[0], WhitespaceSplit):
-            return compile_split(WHITESPACE_SPLIT_BEFORE_PATTERN, "rust")
+            return _cut_tables("split", WHITESPACE_SPLIT_BEFORE_PATTERN, "rust")[0]
     if steps == (WhitespaceSplit(), Punctuation("isolated")):
-        return compile_bert()
+        return _cut_tables("bert")[0]
     return None

@@ -1,4 +1,4 @@
-"""The command line: ``jittok encode | count | train | info | warmup | demo``.
+"""The command line; ``jittok --help`` says what there is.
 
 Exit codes: 0 done; 1 an error that the message explains; 2 wrong arguments; 130 interrupted.
 """
@@ -43,17 +43,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+#: Shown by ``jittok --help``.
+_TASKS = """\
+by task:
+  look at a tokenizer          jittok info tokenizer.json
+  see the tokens of a text     jittok show "To be, or not to be" -t tokenizer.json
+  encode a corpus              jittok encode corpus.txt -t tokenizer.json --out ids/
+  only count its tokens        jittok count corpus.txt -t tokenizer.json
+  see the text of ids          jittok decode ids/corpus.txt.ids.npy -t tokenizer.json
+  learn a vocabulary           jittok train bpe corpus.txt --vocab-size 32000 --out tokenizer.json
+  write it in another format   jittok convert tokenizer.json vocab.tiktoken
+  measure on your own text     jittok bench tokenizer.json corpus.txt
+  compile kernels beforehand   jittok warmup -t tokenizer.json
+  complete commands in a shell jittok completion bash
+
+`jittok COMMAND --help` explains a command. Exit codes: 0 done; 1 an error that the message explains; 2 wrong arguments;
+130 interrupted.
+"""
+
+
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import corpus, demo, info, train, warmup
+    from jittok.cli import bench, completion, convert, corpus, decode, demo, info, show, train, warmup
 
     parser = argparse.ArgumentParser(
-        prog="jittok", description="Turn text into token ids, exactly as the reference libraries do."
+        prog="jittok",
+        description="Turn text into token ids, exactly as the reference libraries do.",
+        epilog=_TASKS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     corpus.add_encode(commands)
+    decode.add(commands)
     corpus.add_count(commands)
     info.add(commands)
+    show.add(commands)
     train.add(commands)
+    convert.add(commands)
+    bench.add(commands)
     warmup.add(commands)
     demo.add(commands)
+    completion.add(commands, _parser)
     return parser

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jittok.errors import ArgumentError, MissingFileError
 
 if TYPE_CHECKING:
-    from jittok.blocks import Separator
+    from jittok.corpus.blocks import Separator
+    from jittok.corpus.sources import Kind
+    from jittok.corpus.writing import Format
 
 SEPARATORS: tuple[Separator, ...] = ("newline", "nul", "blank-line", "none-per-file")
 
-Format = Literal["npy", "raw"]
-FORMATS: tuple[Format, ...] = ("npy", "raw")
+#: As in ``jittok.corpus``, which needs NumPy.
+FORMATS: tuple[Format, ...] = ("npy", "raw", "megatron", "packed", "parquet", "arrow")
+KINDS: tuple[Kind, ...] = ("text", "jsonl", "parquet", "arrow")
 
 
 def add_tokenizer_details(parser: argparse.ArgumentParser) -> None:

@@ -150,6 +150,8 @@ def read_spec(
         from jittok.formats import gguf
 
         return gguf.read_file(file)
+    if found == "tiktoken" and special_tokens is None:
+        special_tokens = merges_txt.Side.read(file.parent).tokens_by_content()
     return _read_data(merges_txt.read_file(file), str(file), found, pattern, special_tokens)
 
 

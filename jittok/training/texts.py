@@ -10,7 +10,6 @@ Nothing is left out unless it is said so here, and counted in the report:
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +20,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.blocks import COMPRESSED, read_blocks
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingDependencyError, MissingFileError, TextError
+from jittok.corpus.blocks import Problem
+from jittok.corpus.reading import IS_BLANK, IS_NULL, NO_FIELD, NOT_UTF_8, REPLACED, Reading, place, read_documents
+from jittok.corpus.sources import Kind, Source, kind_of
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, TextError
 from jittok.tables import read_only
 from jittok.text import Texts, find_invalid, texts_from
 
@@ -32,6 +33,8 @@ ErrorPolicy = Literal["replace", "skip", "strict"]
 BATCH_BYTES = 1 << 20
 #: Texts taken at once from an iterable.
 _AT_ONCE = 64
+#: What an error about a text says.
+_WHAT_TO_DO = "pass valid UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
 #: What the report calls long.
 LONG_TEXT = 1 << 20
 
@@ -330,109 +333,59 @@ class _Reader:
     # --------------------------------------------------------------------------------------------------- files
 
     def _file(self, path: Path) -> Iterator[TextBatch]:
-        name = str(path)
-        for suffix in COMPRESSED:
-            name = name.removesuffix(suffix)
         if not path.exists():
             raise MissingFileError(
                 f"{str(path)!r} does not exist. texts is the path of a file, or an iterable of texts: pass [text] for "
                 "one text"
             )
-        if name.endswith((".parquet", ".pq")):
-            yield from self._parquet(path)
-        elif name.endswith((".jsonl", ".ndjson")):
-            yield from self._json_lines(path)
-        else:
-            yield from self._lines(path)
-
-    def _lines(self, path: Path) -> Iterator[TextBatch]:
-        first_line = 1
-        for block in read_blocks(str(path), "newline", BATCH_BYTES, keep_separators=self._keep_line_ends, decompress=True):
-            texts = Texts(block.data, block.indptr, has_slack=False, is_checked=False)
+        source = Source(str(path), kind_of(str(path)))
+        reading = Reading(
+            field=self._field,
+            column=self._column,
+            keep_separators=self._keep_line_ends,
+            replace_invalid=self._errors == "replace",
+            batch_bytes=BATCH_BYTES,
+        )
+        for documents in read_documents(source, reading):
+            for problem in documents.problems:
+                self._problem(problem, source)
+            first = int(documents.numbers[0]) if len(documents) else 0
             try:
-                yield from self._whole(texts, "line {}", first_line)
+                yield from self._documents(documents.texts, source.kind, first)
             except TextError as error:
                 raise TextError(f"{path}: {error}") from None
-            first_line += len(block.indptr) - 1
 
-    def _json_lines(self, path: Path) -> Iterator[TextBatch]:
-        number = 0
-        for block in read_blocks(str(path), "newline", decompress=True):
-            values: list[str] = []
-            content, bounds = memoryview(block.data), block.indptr.tolist()  # type: ignore[arg-type]
-            for begin, end in zip(bounds, bounds[1:], strict=False):
-                number += 1
-                value = self._json_value(bytes(content[begin:end]), f"{path}: line {number}")
-                if value is not None:
-                    values.append(value)
-            yield from self._objects(values, 0)
-
-    def _json_value(self, line: bytes, where: str) -> str | None:
-        """The field of a line's object; None if the line has nothing to give."""
-        if not line.strip():
-            reason = "blank lines of JSON"
+    def _documents(self, texts: Any, kind: Kind, first: int) -> Iterator[TextBatch]:
+        if isinstance(texts, list):
+            yield from self._objects(texts, 0)
+        elif isinstance(texts, tuple):
+            yield from self._whole(Texts(texts[0], texts[1], has_slack=False, is_checked=False), "line {}", first + 1)
         else:
-            try:
-                content = line.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                reason = "not UTF-8"
-                if self._errors == "strict":
-                    raise _invalid_text(line, where) from None
-                if self._errors == "skip":
-                    self._report.texts += 1
-                    self._report.skip(reason)
-                    return None
-                self._report.replace(reason)
-                content = line.decode("utf-8-sig", errors="replace")
-            try:
-                value = json.loads(content)
-            except (ValueError, RecursionError) as error:
-                raise FormatError(
-                    f"{where}: not JSON ({error}); expected an object with the field {self._field!r}"
-                ) from None
-            if not isinstance(value, dict):
-                raise FormatError(f"{where}: expected an object with the field {self._field!r}")
-            text = value.get(self._field)
-            if isinstance(text, str):
-                return text
-            if text is not None:
-                raise FormatError(f"{where}: the field {self._field!r} is not a string but {type(text).__name__}")
-            reason = f"without the field {self._field!r}"
-        self._report.texts += 1
-        self._report.skip(reason)
-        return None
+            yield from self._arrow(texts, "row {}", first)
 
-    def _parquet(self, path: Path) -> Iterator[TextBatch]:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise MissingDependencyError(f"{path}: to read .parquet files, install pyarrow") from None
-        try:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                names = file.schema_arrow.names
-                if self._column not in names:
-                    raise ArgumentError(f"{path} has no column {self._column!r}; pass column=, one of {', '.join(names)}")
-                number = 0
-                for rows in file.iter_batches(batch_size=1 << 13, columns=[self._column]):
-                    yield from self._arrow(rows.column(0), "row {}", number)
-                    number += rows.num_rows
-        except TextError as error:
-            raise TextError(f"{path}: {error}") from None
-        except (pyarrow.ArrowException, OSError) as error:
-            raise FormatError(f"{path}: cannot be read as Parquet: {error}") from None
+    def _problem(self, problem: Problem, source: Source) -> None:
+        """Count a record that has nothing to give, or raise."""
+        reason = {IS_BLANK: "blank lines of JSON", NO_FIELD: f"without the field {self._field!r}", IS_NULL: "null"}
+        if problem.kind == REPLACED:
+            self._report.replace(problem.reason)
+            return
+        if problem.kind == NOT_UTF_8 and self._errors == "strict":
+            raise TextError(f"{place(source, problem.number, problem.position)}: {problem.reason}; {_WHAT_TO_DO}")
+        if problem.kind not in (*reason, NOT_UTF_8):
+            raise FormatError(f"{place(source, problem.number, problem.position)}: {problem.reason}")
+        self._report.texts += 1
+        self._report.skip(reason.get(problem.kind, "not UTF-8"))
 
 
 def _is_pair(texts: object) -> bool:
     return isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(part, np.ndarray) for part in texts)
 
 
-def _invalid_text(text: bytes, place: str) -> TextError:
+def _invalid_text(text: bytes, where: str) -> TextError:
     try:
         text.decode()
     except UnicodeDecodeError as error:
         return TextError(
-            f"{place}: invalid UTF-8 at byte {error.start} (0x{text[error.start]:02X}, {error.reason}); pass valid "
-            "UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
+            f"{where}: invalid UTF-8 at byte {error.start} (0x{text[error.start]:02X}, {error.reason}); {_WHAT_TO_DO}"
         )
     raise AssertionError("two UTF-8 decoders disagree")

@@ -1,0 +1,155 @@
+"""Files as streams of bytes, decompressed where they are compressed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, BinaryIO
+
+from jittok.errors import FormatError, MissingDependencyError, MissingFileError
+
+#: What the names of files end with that can be decompressed.
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+#: How the content of such files begins.
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+#: Bytes read at a time where they are dropped.
+_STEP = 1 << 20
+
+
+def compression_of(path: str) -> str:
+    """The suffix of a compressed file's name, "" of another's.
+
+    Parameters
+    ----------
+    path
+        The file's name.
+    """
+    return next((suffix for suffix in COMPRESSED if path.endswith(suffix)), "")
+
+
+class Stream:
+    """Bytes of a file after decompression, whose errors name the file.
+
+    Parameters
+    ----------
+    path
+        The file; ``-`` is standard input, of which the first bytes say whether it is compressed.
+    decompress
+        Whether to decompress it.
+
+    Raises
+    ------
+    MissingFileError
+        The file cannot be opened.
+    MissingDependencyError
+        Nothing is installed that can decompress it.
+    """
+
+    def __init__(self, path: str, decompress: bool = True) -> None:
+        self.path = path
+        self._raw: Any = _open(path)
+        self._is_file = path != "-"
+        #: Bytes that were read, after decompression.
+        self.count = 0
+        suffix = compression_of(path) if self._is_file else self._compression_of_content()
+        self.compression = suffix if decompress else ""
+        self._stream: Any = _decompressed(self._raw, self.compression, path)
+
+    def _compression_of_content(self) -> str:
+        peek = getattr(self._raw, "peek", None)
+        begin = peek(8) if peek is not None else b""
+        return next((suffix for magic, suffix in _MAGIC.items() if begin.startswith(magic)), "")
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, at most `size`; b"" at the end.
+
+        Raises
+        ------
+        FormatError
+            The file cannot be decompressed.
+        MissingFileError
+            It cannot be read.
+        """
+        content: bytes
+        try:
+            content = self._stream.read(size)
+        except Exception as error:  # each module has classes of its own
+            if not self.compression:
+                raise MissingFileError(f"cannot read {self.path!r}: {error}") from error
+            raise FormatError(f"{self.path}: cannot be decompressed: {error}; the file is damaged or truncated") from None
+        self.count += len(content)
+        return content
+
+    def skip(self, size: int) -> None:
+        """Go `size` bytes on, or to the end."""
+        if self._is_file and not self.compression and self._raw.seekable():
+            self._raw.seek(size, os.SEEK_CUR)
+            self.count += size
+            return
+        while size > 0 and (dropped := self.read(min(size, _STEP))):
+            size -= len(dropped)
+
+    def position(self) -> int:
+        """How many bytes of the file itself, which may be compressed, have been read; 0 where that is not known."""
+        try:
+            return self._raw.tell()  # type: ignore[no-any-return]
+        except (OSError, ValueError):
+            return 0
+
+    def close(self) -> None:
+        """Close the file, unless it is standard input."""
+        if self._stream is not self._raw:
+            self._stream.close()
+        if self._is_file:
+            self._raw.close()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open(path: str) -> BinaryIO:
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise MissingFileError(
+            f"cannot read {path!r}: {error.strerror}. Give the path of a file, or - for standard input."
+        ) from error
+
+
+def _decompressed(raw: Any, suffix: str, path: str) -> Any:
+    if suffix == ".gz":
+        import gzip
+
+        return gzip.GzipFile(fileobj=raw)
+    if suffix == ".bz2":
+        import bz2
+
+        return bz2.BZ2File(raw)
+    if suffix == ".xz":
+        import lzma
+
+        return lzma.LZMAFile(raw)
+    return _zstandard(raw, path) if suffix == ".zst" else raw
+
+
+def _zstandard(raw: Any, path: str) -> Any:
+    """Decompress with whatever there is: Python 3.14's own module, zstandard or pyarrow; several frames in a row too."""
+    for name in ("compression.zstd", "zstandard", "pyarrow"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        if name == "compression.zstd":
+            return module.ZstdFile(raw)
+        if name == "zstandard":
+            return module.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
+        return module.CompressedInputStream(module.PythonFile(raw, "r"), "zstd")
+    raise MissingDependencyError(
+        f"{path}: to read .zst files, install zstandard or pyarrow, or use Python 3.14; or decompress it first"
+    )
