@@ -439,7 +439,7 @@ def strip(text: str, step: DecodeStrip) -> str:
 
 
 #: What ``cleanup`` of a WordPiece decoder replaces, one after the other.
-_CLEANUP = (
+CLEANUP = (
     (" .", "."),
     (" ?", "?"),
     (" !", "!"),
@@ -472,7 +472,7 @@ def ctc_text(token: str, step: DecodeCTC) -> str:
 def clean_up(token: str) -> str:
     """Return a token without the blanks before English punctuation and contractions."""
     if " " in token:
-        for pattern, content in _CLEANUP:
+        for pattern, content in CLEANUP:
             token = token.replace(pattern, content)
     return token
 

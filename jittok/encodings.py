@@ -77,10 +77,12 @@ def utf8_positions(text: str) -> NDArray[np.int64]:
     return positions
 
 
-def text_of(source: TextSource, document: int) -> str:
-    """Return one text of many as str."""
+def text_of(source: TextSource, document: int) -> Any:
+    """Return one text of many as str, or as the tuple of words that it was given as."""
     if isinstance(source, list):
         text = source[document]
+        if isinstance(text, tuple):
+            return text
         try:
             return text.encode().decode()
         except UnicodeEncodeError:
@@ -98,7 +100,7 @@ def _texts_between(source: TextSource, start: int, stop: int) -> TextSource:
 SourceText = str | tuple[str, ...] | None
 
 #: Many texts: UTF-8 data uint8[m] and row pointers int64[n + 1], or strings.
-TextSource = tuple[NDArray[np.uint8], NDArray[np.int64]] | list[str]
+TextSource = tuple[NDArray[np.uint8], NDArray[np.int64]] | list[str] | list[tuple[str, ...]]
 
 
 class Encoding(Sequence[int]):
@@ -222,6 +224,11 @@ class Encoding(Sequence[int]):
                 text = text[words[row]]
             found.append("" if text is None else text[begin:end])
         return found
+
+    @property
+    def texts(self) -> tuple[SourceText, ...]:
+        """What was encoded: the text and, for a pair, the second one; empty if they were not kept."""
+        return self._texts
 
     @property
     def score(self) -> float | None:
@@ -370,6 +377,17 @@ class Encoding(Sequence[int]):
         more = ", ..." if len(self.ids) > 8 else ""
         windows = f", {len(self._overflowing)} overflowing" if self._overflowing else ""
         return f"Encoding({len(self.ids)} tokens: [{shown}{more}]{windows})"
+
+    def _repr_html_(self) -> str:
+        """The text with its tokens painted on it, for notebooks."""
+        from jittok.painting import as_html
+
+        try:
+            return as_html(self)
+        except ArgumentError:
+            import html
+
+            return f"<code>{html.escape(repr(self))}</code>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The vocabulary stays behind: it is megabytes, and all it is needed for are the token strings.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
 from jittok.memory import Buffers, Idle, large_copy
 from jittok.post_processing import Framing
 from jittok.spec import Metaspace
@@ -31,6 +31,7 @@ from jittok.tables import (
     N_MASKS,
     PIECE_MARK,
     RULE_SENTENCEPIECE,
+    TOKEN_SPECIAL,
     UNIGRAM_BYTE_FALLBACK,
     UNIGRAM_MISSING,
     UNIGRAM_RULE,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from jittok.kernels.charsmap import NormalizedText
+    from jittok.kernels.unigram_cache import PieceNumbers
     from jittok.rewriting import Rewriter, Rewritten
 
 T = TypeVar("T")
@@ -69,10 +71,12 @@ LARGEST_CACHE_BITS = 20
 #: Bytes after text, so that kernels may load whole words at its end.
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
-PRELOADED_TOKENS = 1 << 16
+PRELOADED_TOKENS = 1 << 15
 #: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
 MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
+#: Up to so many bytes of text, lengths of pieces are taken from the text: a table of all takes longer to make.
+FEW_LOCATED = 1 << 15
 #: Bytes of the longest text that the scratch arrays of a unigram model begin with.
 LATTICE_BYTES = 1 << 16
 #: Bytes of memory for results that are kept for the next ones, at most.
@@ -114,6 +118,14 @@ class Words(NamedTuple):
     text: NDArray[np.int64]  # [n_words] which parts are words
     start: NDArray[np.int64]  # [n_words] word i is parts.data[start[i] : end[i]]
     end: NDArray[np.int64]
+
+
+class Enabled(NamedTuple):
+    """Which added tokens of each stage are wanted, in the order of its tables."""
+
+    raw: NDArray[np.bool_]
+    normalized: NDArray[np.bool_]
+    raises: bool  # special tokens are an error
 
 
 class Source(NamedTuple):
@@ -407,12 +419,12 @@ class Worker:
 
     def __init__(self, n_masks: int, lattice: bool) -> None:
         from jittok.kernels.merge import new_merge_lanes
-        from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
+        from jittok.kernels.split import new_chunk
+        from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_word_scratch(unigram=lattice)
-        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
+        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.bytes_seen = 0
 
@@ -443,6 +455,8 @@ class Engine:
         self._drops = False
         #: See ``_text_lengths``.
         self._lengths: dict[bool, NDArray[np.integer[Any]]] = {}
+        #: Bytes of text of which a unigram model was to give spans.
+        self._located = 0
         #: Id of tokens that are shown as the normalised text they stand for; -1: there is none.
         self._shown_as_text = -1
         #: White space that pre-tokens may begin with, and tokens' spans do not.
@@ -471,7 +485,8 @@ class Engine:
             if numbers[WORDPIECE_SKIP_SPACE]:
                 self._blanks = Blanks(plan.model.page_of, plan.model.code_of)
         self._cache_bits = max((3 * n_preloaded).bit_length(), SMALL_CACHE_BITS + 2)
-        self._special = {token.content for token in plan.added_tokens if token.special}
+        #: Which added tokens are wanted, by the policies that are strings.
+        self._enabled_by: dict[str, Enabled] = {}
         #: Whether plain text goes to the kernel as it is, and nothing about the ids is asked afterwards.
         self._is_direct = not plan.stages and self._missing_unknown < 0
         #: Whether every text is normalised, in one pass, and then goes to the kernel.
@@ -574,6 +589,29 @@ class Engine:
             output.shown or None,
         )
 
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Ids of bytes that are not split, and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is not one of byte ranks.
+        """
+        from jittok.kernels.bpe import merge_bytes
+        from jittok.kernels.word_cache import new_word_scratch
+
+        merges = self.plan.model
+        if not isinstance(merges, MergeTables) or not self._is_ranked:
+            raise UnsupportedError("only models of byte ranks encode bytes that are no text")
+        data = _frozen(np.frombuffer(piece + b"\0" * 8, np.uint8)[: len(piece)])
+        out = np.empty(len(piece), np.int32)
+        return out[: int(merge_bytes(merges, data, new_word_scratch(max(1, len(piece))), out))]
+
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
         n = max(min(thread_count(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
@@ -622,33 +660,49 @@ class Engine:
             self._pool_owner = owner
         return self._pool.map(run, tasks)
 
-    def _enabled(self, special: SpecialPolicy) -> NDArray[np.bool_] | None:
-        """Which added tokens are wanted; None where a special token is an error."""
-        tokens = self.plan.added_tokens
-        if special == "parse":
-            return np.ones(len(tokens), np.bool_)
-        if special == "text":
-            return np.array([not token.special for token in tokens], np.bool_)
-        if special == "raise":
-            return None
+    def _enabled(self, special: SpecialPolicy) -> Enabled:
+        """Which added tokens are wanted."""
+        if isinstance(special, str) and special in self._enabled_by:
+            return self._enabled_by[special]
+        is_ordinary = self.plan.added_tokens.flags & TOKEN_SPECIAL == 0
+        if special in ("parse", "text", "raise"):
+            wanted = is_ordinary if special == "text" else np.ones(len(is_ordinary), np.bool_)
+            enabled = self._enabled_in_stages(wanted, special == "raise")
+            return self._enabled_by.setdefault(str(special), enabled)
         if isinstance(special, str | bytes) or not isinstance(special, Iterable):
             kind = ArgumentError if isinstance(special, str) else ArgumentTypeError
             raise kind(f"special={special!r} is not known; expected 'parse', 'text', 'raise' or a set of special tokens")
-        wanted = set(special)
-        unknown = wanted - self._special
+        chosen = set(special)
+        unknown = chosen - self._special.keys()
         if unknown:
             raise ArgumentError(
                 f"special names {sorted(unknown, key=str)[0]!r}, which is not a special token of this tokenizer; "
                 "tokenizer.special_tokens lists them"
             )
-        return np.array([not token.special or token.content in wanted for token in tokens], np.bool_)
+        is_ordinary[[place for content in chosen for place in self._special[content]]] = True
+        return self._enabled_in_stages(is_ordinary, False)
+
+    def _enabled_in_stages(self, wanted: NDArray[np.bool_], raises: bool) -> Enabled:
+        def of(stage: AddedTokenStage | None) -> NDArray[np.bool_]:
+            return np.zeros(0, np.bool_) if stage is None else _frozen(wanted[stage.members])
+
+        return Enabled(of(self.plan.raw_tokens), of(self.plan.normalized_tokens), raises)
+
+    @cached_property
+    def _special(self) -> dict[str, list[int]]:
+        """Where each special token stands among the added tokens."""
+        added = self.plan.added_tokens
+        places: dict[str, list[int]] = {}
+        for place in added.where(TOKEN_SPECIAL).tolist():
+            places.setdefault(added.contents[place], []).append(place)
+        return places
 
     def _encode_chunk(
         self,
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
         first_document: int,
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         output: Output,
         ends: NDArray[np.int64],
     ) -> None:
@@ -702,7 +756,7 @@ class Engine:
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
         first_document: int,
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         aligned: bool,
     ) -> Parts:
         """Documents of which the first begins at 0, after all steps before the last cut."""
@@ -715,10 +769,10 @@ class Engine:
             np.full(n_documents, -1, np.int32),
             None,
         )
-        parts = self._find_added(parts, plan.raw_tokens, enabled, first_document)
+        parts = self._find_added(parts, plan.raw_tokens, enabled.raw, enabled.raises, first_document)
         if plan.normalizer is not None:
             parts = _rewrite(parts, plan.normalizer, indptr, aligned)
-        parts = self._find_added(parts, plan.normalized_tokens, enabled, first_document)
+        parts = self._find_added(parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document)
         for stage in plan.stages:
             if isinstance(stage, SplitStage):
                 parts = _cut(parts, stage)
@@ -786,7 +840,7 @@ class Engine:
         self,
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         output: Output,
         ends: NDArray[np.int64],
     ) -> bool:
@@ -848,7 +902,7 @@ class Engine:
         return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
 
     def _is_plain(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
     ) -> bool:
         """Whether no document holds an added token, nor anything that the normalizer changes."""
         if not self._has_no_tokens(data, indptr, enabled):
@@ -857,46 +911,45 @@ class Engine:
         return normalizer is None or not normalizer.changes(data, indptr[:-1], indptr[1:]).any()
 
     def _has_no_tokens(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: NDArray[np.bool_] | None
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
     ) -> bool:
         """Whether no document holds an added token."""
-        stages = self.plan.raw_tokens, self.plan.normalized_tokens
-        return not any(self._holds(stage, data, indptr[:-1], indptr[1:], enabled) for stage in stages)
+        stages = (self.plan.raw_tokens, enabled.raw), (self.plan.normalized_tokens, enabled.normalized)
+        return not any(self._holds(stage, wanted, data, indptr[:-1], indptr[1:]) for stage, wanted in stages)
 
     def _holds(
         self,
         stage: AddedTokenStage | None,
+        wanted: NDArray[np.bool_],
         data: NDArray[np.uint8],
         start: NDArray[np.int64],
         end: NDArray[np.int64],
-        enabled: NDArray[np.bool_] | None,
     ) -> bool:
         """Whether some text holds an added token of a stage."""
         if stage is None:
             return False
         from jittok.added_tokens import find_added_tokens
 
-        wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
-        return len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+        return bool(wanted.any()) and len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
 
     def _cleaned(
         self,
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
-        enabled: NDArray[np.bool_] | None,
+        enabled: Enabled,
         runs: bool = False,
     ) -> Rewritten | NormalizedText | None:
         """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
-        if self._holds(self.plan.raw_tokens, data, start, end, enabled):
+        if self._holds(self.plan.raw_tokens, enabled.raw, data, start, end):
             return None
         done: Rewritten | NormalizedText
         if self.plan.normalizer.gives_runs:
             done = self.plan.normalizer.apply_in_runs(data, start, end, runs)
         else:
             done = self.plan.normalizer.apply(data, start, end, alignment=False)
-        if self._holds(self.plan.normalized_tokens, done.data, done.starts, done.ends, enabled):
+        if self._holds(self.plan.normalized_tokens, enabled.normalized, done.data, done.starts, done.ends):
             return None
         return done
 
@@ -904,7 +957,8 @@ class Engine:
         self,
         parts: Parts,
         stage: AddedTokenStage | None,
-        enabled: NDArray[np.bool_] | None,
+        wanted: NDArray[np.bool_],
+        raises: bool,
         first_document: int,
     ) -> Parts:
         """Cut text parts at the added tokens in them."""
@@ -912,22 +966,24 @@ class Engine:
             return parts
         from jittok.added_tokens import find_added_tokens
 
-        wanted = np.ones(len(stage.members), np.bool_) if enabled is None else enabled[list(stage.members)]
         text = np.flatnonzero(parts.token < 0)
         rows = find_added_tokens(stage.tables, wanted, parts.data, parts.start[text], parts.end[text])
         if not len(rows):
             return parts
-        if enabled is None:
+        if raises:
             self._refuse_special(parts, text, rows, first_document)
         return _with_tokens(parts, text, rows)
 
     def _refuse_special(
         self, parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64], first_document: int
     ) -> None:
-        special_ids = {token.id for token in self.plan.added_tokens if token.special}
+        added = self.plan.added_tokens
+        special = added.where(TOKEN_SPECIAL)
+        special_ids = added.ids[special]
         for row in rows:
-            if int(row[3]) in special_ids:
-                content = next(t.content for t in self.plan.added_tokens if t.id == int(row[3]) and t.special)
+            places = special[special_ids == row[3]]
+            if len(places):
+                content = added.contents[int(places[0])]
                 document = first_document + int(parts.document[text[row[0]]])
                 raise SpecialTokenError(
                     f"text {document} holds the special token {content!r}; pass special='parse' to make it one "
@@ -974,7 +1030,7 @@ class Engine:
             for array in old:
                 array[:] = 0
             if isinstance(merges, MergeTables | PieceTables):
-                preload_tokens(merges, old)
+                preload_tokens(merges, old, PRELOADED_TOKENS)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
@@ -983,7 +1039,7 @@ class Engine:
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         refill_cache(old, worker.cache)
         if isinstance(merges, MergeTables | PieceTables):
-            preload_tokens(merges, worker.cache)
+            preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
@@ -1296,12 +1352,14 @@ class Engine:
         idle = self._lattices.take()
         if idle is None:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
-            cache = new_unigram_cache(model, bits, grows=True)
+            cache = new_unigram_cache(model, bits, grows=True, numbers=self._piece_numbers)
             state = np.zeros(STATE, np.int64)
         else:
             scratch, bits, cache, state = idle
         if length.size:
-            cache = cache._replace(lengths=self._piece_lengths)
+            self._located += int((end - start).sum())
+            if self._located > FEW_LOCATED:
+                cache = cache._replace(lengths=self._piece_lengths)
         state[:] = 0
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
@@ -1313,7 +1371,9 @@ class Engine:
                 scratch = new_unigram_scratch(int(state[NEEDED]), RULE_SENTENCEPIECE)
             else:
                 bits += 1
-                old, cache = cache, new_unigram_cache(model, bits, grows=bits < MOST_UNIGRAM_BITS)
+                old, cache = cache, new_unigram_cache(
+                    model, bits, grows=bits < MOST_UNIGRAM_BITS, numbers=self._piece_numbers
+                )
                 cache = cache._replace(lengths=old.lengths)
                 refill_unigram_cache(old, cache)
         n = int(state[WRITTEN])
@@ -1346,6 +1406,14 @@ class Engine:
         assert isinstance(self.plan.model, MergeTables)
         lengths = np.diff(self.plan.model.token_indptr)
         return lengths.astype(np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int32)
+
+    @cached_property
+    def _piece_numbers(self) -> PieceNumbers:
+        """What caches of words take from the tables of a unigram model."""
+        from jittok.kernels.unigram_cache import piece_numbers
+
+        assert isinstance(self.plan.model, UnigramTables)
+        return piece_numbers(self.plan.model)
 
     @cached_property
     def _piece_lengths(self) -> NDArray[np.integer[Any]]:

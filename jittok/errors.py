@@ -49,6 +49,20 @@ class TokenIdError(JittokError, ValueError):
     """A token id is outside the vocabulary."""
 
 
+class MissingTokenError(TokenIdError, KeyError):
+    """There is no such token; what the wrapper with tiktoken's methods raises, where that raises KeyError."""
+
+    __str__ = Exception.__str__
+
+
+class TokenRangeError(TokenIdError, IndexError):
+    """A token id is outside the vocabulary; what the wrapper with sentencepiece's methods raises."""
+
+
+class UnsupportedCallError(UnsupportedError, RuntimeError):
+    """A call of another library that this object cannot do, where that library raises RuntimeError."""
+
+
 class ArgumentError(JittokError, ValueError):
     """An argument has a value that the call does not accept."""
 

@@ -629,8 +629,7 @@ class PostProcessor:
             if not 0 <= number < len(texts):
                 return None
             row = int(np.searchsorted(encoded.indptr, position, side="right")) - 1
-            begin, end = encoded.spans[position].tolist()
-            return text_of(texts[number], int(documents[row]))[begin:end]
+            return _under(text_of(texts[number], int(documents[row])), encoded, position)
 
         trimmed, matched = self._trimmed(encoded._replace(indptr=bounds), slice_of)
         return Trimmed(trimmed._replace(indptr=encoded.indptr), matched)
@@ -656,22 +655,28 @@ def reversed_texts(encoded: EncodedTexts) -> EncodedTexts:
     )
 
 
-def merged_words(encoded: EncodedTexts) -> EncodedTexts:
-    """Return words that were encoded one by one as one text.
+def merged_words(encoded: EncodedTexts, bounds: NDArray[np.int64], words: bool) -> EncodedTexts:
+    """Return words that were encoded one by one as the texts that they make.
 
     Parameters
     ----------
     encoded
         One "text" for each word.
+    bounds : int64[n + 1]
+        Text i is made of the words ``bounds[i]`` to ``bounds[i + 1]``.
+    words
+        Whether `word_ids` are wanted.
 
     Returns
     -------
     EncodedTexts
-        One text; `word_ids` are the numbers of the words, and spans still count from each word's beginning.
+        `word_ids` are the numbers of the words in each text, and spans still count from each word's beginning.
     """
-    lengths = np.diff(encoded.indptr)
-    words = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-    return encoded._replace(indptr=np.array([0, len(encoded.ids)], dtype=np.int64), word_ids=words)
+    numbers = None
+    if words:
+        own = np.arange(bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds))
+        numbers = np.repeat(own.astype(np.int32), np.diff(encoded.indptr))
+    return encoded._replace(indptr=encoded.indptr[bounds], word_ids=numbers)
 
 
 # --------------------------------------------------------------------------------------------------- helpers
@@ -742,12 +747,17 @@ def _text_slice(texts: tuple[SourceText, ...], number: int, window: EncodedTexts
     """Return the text under a token of sequence `number`, or None."""
     if number >= len(texts) or window.spans is None:
         return None
-    text = texts[number]
+    return _under(texts[number], window, row)
+
+
+def _under(text: SourceText, encoded: EncodedTexts, position: int) -> str | None:
+    """Return the part of a text, or of one of its words, that the token at a position stands for."""
     if isinstance(text, tuple):
-        if window.word_ids is None:
-            return None
-        text = text[int(window.word_ids[row])]
-    return None if text is None else text[int(window.spans[row, 0]) : int(window.spans[row, 1])]
+        text = None if encoded.word_ids is None else text[int(encoded.word_ids[position])]
+    if text is None or encoded.spans is None:
+        return None
+    begin, end = encoded.spans[position].tolist()
+    return text[begin:end]
 
 
 def _batch_slice(texts: tuple[TextSource, ...], encoded: EncodedTexts, position: int) -> str | None:
@@ -755,5 +765,4 @@ def _batch_slice(texts: tuple[TextSource, ...], encoded: EncodedTexts, position:
     if not texts or encoded.spans is None:
         return None
     document = int(np.searchsorted(encoded.indptr, position, side="right")) - 1
-    begin, end = encoded.spans[position].tolist()
-    return text_of(texts[0], document)[begin:end]
+    return _under(text_of(texts[0], document), encoded, position)

@@ -215,7 +215,9 @@ class Rewriter:
             if operation.name == "apply_charsmap":
                 segments = _charsmap_applied(operation, segments, alignment)
                 continue
-            done = _cleaned_up(operation, segments, alignment, may_stay and not operations)
+            # Where nothing moves in this step alone, something may have moved in another.
+            is_only = text is None and segments.data is data and not operations
+            done = _cleaned_up(operation, segments, alignment, may_stay and is_only)
             if done is None:
                 operations += reversed(build_rewriter(operation.steps)._operations)
             else:

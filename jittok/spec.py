@@ -1,15 +1,27 @@
 """What a tokenizer file says, as plain immutable dataclasses.
 
 A reader in :mod:`jittok.formats` turns a file into a :class:`TokenizerSpec`; :mod:`jittok.build` turns
-that into arrays. Nothing here knows about arrays, kernels or file syntax.
+that into tables. Nothing here knows about tables, kernels or file syntax.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jittok.tables import (
+    TOKEN_NORMALIZED,
+    TOKEN_SINGLE_WORD,
+    TOKEN_SPECIAL,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
+    read_only,
+)
 
 SplitBehavior = Literal["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
 RegexDialect = Literal["oniguruma", "rust"]
@@ -26,6 +38,109 @@ class AddedToken:
     lstrip: bool = False
     rstrip: bool = False
     normalized: bool = True
+
+
+class AddedTokens(Sequence[AddedToken]):
+    """Added tokens in columns, of which there may be hundreds of thousands; a sequence of :class:`AddedToken`.
+
+    Parameters
+    ----------
+    contents, ids, flags
+        As the attributes.
+
+    Attributes
+    ----------
+    contents
+        A string each.
+    ids : int64[n]
+    flags : uint8[n]
+        ``TOKEN_*`` bits of :mod:`jittok.tables`.
+    """
+
+    __slots__ = ("contents", "flags", "ids")
+
+    def __init__(self, contents: Iterable[str], ids: NDArray[np.int64], flags: NDArray[np.uint8]) -> None:
+        self.contents = tuple(contents)
+        self.ids = read_only(np.asarray(ids, np.int64))
+        self.flags = read_only(np.asarray(flags, np.uint8))
+
+    @classmethod
+    def of(cls, tokens: Iterable[AddedToken]) -> AddedTokens:
+        """Columns of tokens.
+
+        Parameters
+        ----------
+        tokens
+            Any; returned as they are if they are in columns already.
+        """
+        if isinstance(tokens, AddedTokens):
+            return tokens
+        tokens = list(tokens)
+        flags = [
+            token.single_word * TOKEN_SINGLE_WORD
+            | token.lstrip * TOKEN_STRIP_LEFT
+            | token.rstrip * TOKEN_STRIP_RIGHT
+            | token.normalized * TOKEN_NORMALIZED
+            | token.special * TOKEN_SPECIAL
+            for token in tokens
+        ]
+        # What is far beyond any vocabulary is refused later, whatever it is exactly.
+        ids = np.array([max(min(token.id, 1 << 62), -(1 << 62)) for token in tokens], np.int64)
+        return cls([token.content for token in tokens], ids, np.array(flags, np.uint8))
+
+    def take(self, order: NDArray[np.int64]) -> AddedTokens:
+        """The tokens at some positions."""
+        return AddedTokens(map(self.contents.__getitem__, order.tolist()), self.ids[order], self.flags[order])
+
+    def last_of_each_id(self) -> AddedTokens:
+        """Without those whose id a later token has too."""
+        _, places = np.unique(self.ids[::-1], return_index=True)
+        return self if len(places) == len(self) else self.take(np.sort(len(self) - 1 - places))
+
+    def where(self, flag: int) -> NDArray[np.int64]:
+        """Positions of the tokens that have a flag."""
+        return np.flatnonzero(self.flags & flag)
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+    @overload
+    def __getitem__(self, index: int) -> AddedToken: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[AddedToken, ...]: ...
+    def __getitem__(self, index: int | slice) -> AddedToken | tuple[AddedToken, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self.__getitem__, range(*index.indices(len(self)))))
+        return _added_token(int(self.ids[index]), self.contents[index], int(self.flags[index]))
+
+    def __iter__(self) -> Iterator[AddedToken]:
+        return map(_added_token, self.ids.tolist(), self.contents, self.flags.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, AddedTokens):
+            same = np.array_equal(self.ids, other.ids) and np.array_equal(self.flags, other.flags)
+            return same and self.contents == other.contents
+        return tuple(self) == other if isinstance(other, tuple | list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AddedTokens, (self.contents, self.ids, self.flags)
+
+
+def _added_token(token_id: int, content: str, flags: int) -> AddedToken:
+    return AddedToken(
+        token_id,
+        content,
+        bool(flags & TOKEN_SPECIAL),
+        bool(flags & TOKEN_SINGLE_WORD),
+        bool(flags & TOKEN_STRIP_LEFT),
+        bool(flags & TOKEN_STRIP_RIGHT),
+        bool(flags & TOKEN_NORMALIZED),
+    )
 
 
 # ---------------------------------------------------------------------------------------------- normalizers
@@ -654,7 +769,7 @@ class TokenizerSpec:
     model
         The vocabulary and merges.
     added_tokens
-        In order of id.
+        In order of id; kept in columns, as ``added``.
     normalizers, pre_tokenizers, post_processors, decoders
         Steps in the order they run; Sequences of the file are flattened. An empty tuple means none.
         Without decoders, tokens are joined with a blank between them, as the reference does, unless the
@@ -673,7 +788,7 @@ class TokenizerSpec:
     """
 
     model: Model
-    added_tokens: tuple[AddedToken, ...] = ()
+    added_tokens: Sequence[AddedToken] = ()
     normalizers: tuple[Normalizer, ...] = ()
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
@@ -684,3 +799,13 @@ class TokenizerSpec:
     stored_truncation: Mapping[str, Any] | None = None
     stored_padding: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Keep the added tokens in columns."""
+        object.__setattr__(self, "added_tokens", AddedTokens.of(self.added_tokens))
+
+    @property
+    def added(self) -> AddedTokens:
+        """The added tokens, in columns."""
+        assert isinstance(self.added_tokens, AddedTokens)
+        return self.added_tokens

@@ -311,8 +311,16 @@ class AddedTokenTables(NamedTuple):
     labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
     fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
     longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
+    depths: NDArray[np.int32]  # [n_states], bytes of the suffix that a state is
     root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
     endings: NDArray[np.uint8]  # [n, 3]: last byte, 1 if the one before counts, that one; none if too many
+    # Without endings. Of tokens that end with two bytes, last << 8 | the other: bit 0 if one has up to two bytes, bit
+    # L - 2 if one has L, bit 6 if one has eight or more. Of length 0 with endings.
+    gate: NDArray[np.uint8]  # [65536]
+    # A Bloom filter of the last bytes of tokens, up to eight: bit i of it is bit i & 63 of seen[i >> 6]. An L-byte
+    # ending, the last byte in the highest place, exclusive or L, times SEEN_FACTOR gives two bits: by its highest bits
+    # and by as many below.
+    seen: NDArray[np.uint64]  # [power of two]
     word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
     word_class_of: NDArray[np.uint8]
     numbers: NDArray[np.int64]  # see ADDED_TOKENS_* below
@@ -322,11 +330,17 @@ class AddedTokenTables(NamedTuple):
 TOKEN_SINGLE_WORD = 1
 TOKEN_STRIP_LEFT = 2
 TOKEN_STRIP_RIGHT = 4
+TOKEN_NORMALIZED = 8  # looked for in normalised text
+TOKEN_SPECIAL = 16
 
 #: Positions in ``AddedTokenTables.numbers``.
 ADDED_TOKENS_MAX_LENGTH = 0  # of a token, in bytes
 ADDED_TOKENS_SKIPPING = 1  # 1: a token that is found but not wanted hides what it covers; 0: it does not
-ADDED_TOKENS_NUMBERS = 2
+ADDED_TOKENS_SHIFT = 2  # 64 less the bits of an index into ``seen``
+ADDED_TOKENS_NUMBERS = 3
+
+#: See ``AddedTokenTables.seen``.
+SEEN_FACTOR = 0x9E3779B97F4A7C15
 
 
 class SubstitutionTables(NamedTuple):

@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from ._strings import strings_of
 from .build.plan import Plan, build_plan
-from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, whole_number
+from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, text_of, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .piece_decoding import PieceDecoder, make_decoder
 from .post_processing import PostProcessor, check_truncation, merged_words, reversed_texts
 from .spec import (
     AddedToken,
+    AddedTokens,
     BPEModel,
+    ByteLevel,
     Metaspace,
     PieceType,
     Prepend,
@@ -32,6 +34,7 @@ from .spec import (
     UnigramModel,
 )
 from .streaming import DecodeStream
+from .tables import TOKEN_NORMALIZED, TOKEN_SPECIAL
 from .text import (
     Errors,
     Surrogates,
@@ -44,11 +47,13 @@ from .text import (
     text_from,
     texts_from,
 )
-from .vocabulary import Vocabulary, build_vocabulary, check_vocabulary
+from .vocabulary import Vocabulary, build_vocabulary, byte_alphabet, check_vocabulary
 
 if TYPE_CHECKING:
     from .engine import Words
     from .formats.jittok_file import Stored
+    from .interop.huggingface import HfTokenizer
+    from .interop.sentencepiece import SentencePieceProcessor
     from .interop.tiktoken import TiktokenEncoding
     from .rewriting import Rewriter
     from .segmentations import Drawn, Segmentations
@@ -63,7 +68,7 @@ _FINGERPRINT_VERSION = 1
 
 #: Fields of a spec and its model that are hashed from the tables instead, or say nothing about ids.
 _NOT_FINGERPRINTED = frozenset(
-    "vocab merges ranks model messages source_format stored_truncation stored_padding extra".split()
+    "vocab merges ranks model messages dropout source_format stored_truncation stored_padding extra".split()
 )
 
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
@@ -273,6 +278,7 @@ class Tokenizer:
         truncation: Strategy = "longest_first",
         truncation_side: Side = "right",
         overflowing: bool = False,
+        is_split_into_words: bool = False,
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
@@ -285,7 +291,7 @@ class Tokenizer:
         ----------
         texts
             A list (or other iterable) of str or of bytes, a pyarrow string array, or ``(data, indptr)``:
-            UTF-8 bytes uint8[m] and row pointers int64[n + 1].
+            UTF-8 bytes uint8[m] and row pointers int64[n + 1]. With `is_split_into_words`, an iterable of lists of words.
         pairs
             As many texts again, to encode pairs.
         spans
@@ -295,8 +301,8 @@ class Tokenizer:
         overflowing
             Keep the further windows of texts that are cut, as rows of their own; ``document_ids`` says whose
             they are.
-        add_special_tokens, special, max_length, stride, truncation, truncation_side, add_bos, add_eos, reverse, errors
-        surrogates
+        add_special_tokens, special, max_length, stride, truncation, truncation_side, is_split_into_words, add_bos, add_eos
+        reverse, errors, surrogates
             As in :meth:`encode`.
 
         Returns
@@ -321,7 +327,7 @@ class Tokenizer:
         ends.post_processor.check(settings, pairs is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
-        if not (spans or reverse or overflowing or pairs is not None):
+        if not (spans or reverse or overflowing or is_split_into_words or pairs is not None):
             framing = ends.post_processor.framing(ends.add_special_tokens, settings)
             if framing is not None:
                 # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
@@ -333,7 +339,14 @@ class Tokenizer:
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
         parts, kept = [], []
         later_words = None
-        for given in (texts,) if pairs is None else (texts, pairs):
+        for name, given in (("texts", texts),) if pairs is None else (("texts", texts), ("pairs", pairs)):
+            if is_split_into_words:
+                words_of, shown_words = self._encode_words(
+                    name, _listed(name, given), spans, policy, errors, surrogates, threads
+                )
+                parts.append(ends.ordered(words_of))
+                kept.append(shown_words)
+                continue
             source, shown = self._source(given, errors, surrogates)
             words = spans
             if spans:
@@ -404,6 +417,29 @@ class Tokenizer:
         words = self._engine.encode_source(source, words=True, special=policy, threads=threads).word_ids
         assert words is not None
         return words
+
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Return the ids of bytes as one piece, which is not split and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Returns
+        -------
+        int32[n]
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a rank file.
+        ArgumentTypeError
+            It is not bytes.
+        """
+        if not isinstance(piece, bytes):
+            raise ArgumentTypeError(f"piece: expected bytes, got {type(piece).__name__}")
+        return self._engine.encode_piece(piece)
 
     # ------------------------------------------------------------------------------------ other segmentations
 
@@ -523,7 +559,7 @@ class Tokenizer:
             By default 0.1.
         dropout
             Of byte-pair models (Provilkov et al. 2020): the probability with which a merge is left out, by the rule
-            of the file's own library. By default 0.1; 0 is :meth:`encode`, 1 leaves the smallest units.
+            of the file's own library. By default what the file says, else 0.1; 0 is :meth:`encode`, 1 leaves the smallest units.
         nbest_size
             Of unigram models: below 0 to draw from all segmentations, 0 or 1 for the best one, else from so many of
             the best, up to 512.
@@ -926,28 +962,26 @@ class Tokenizer:
         """
         if isinstance(tokens, str):
             raise ArgumentTypeError("tokens: expected a list of tokens, got one str")
-        known = {token.content: token for token in self.spec.added_tokens}
+        contents, flags = list(self.spec.added.contents), self.spec.added.flags.tolist()
+        ids = self.spec.added.ids.tolist()
+        places = {content: place for place, content in enumerate(contents)}
+        new, new_flags = _contents_and_flags(tokens, special)
         following = self._vocabulary.size
-        for number, token in enumerate(tokens):
-            if isinstance(token, str):
-                token = AddedToken(0, token, special=special, normalized=not special)
-            if not isinstance(token, AddedToken):
-                raise ArgumentTypeError(
-                    f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}"
-                )
-            if not token.content:
-                raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
-            own = self.token_to_id(token.content)
-            if token.content in known:
-                own = known[token.content].id
-            elif own is None:
+        for content, flag, own in zip(new, new_flags, self._vocabulary.ids_of(new).tolist(), strict=True):
+            place = places.get(content)
+            if place is not None:
+                # As in the reference, a token that was special stays so.
+                flags[place] = flag | (flags[place] & TOKEN_SPECIAL)
+                continue
+            if own < 0:
                 own = following
                 following += 1
-            # As in the reference, a token that was special stays so.
-            was_special = token.content in known and known[token.content].special
-            known[token.content] = replace(token, id=own, special=token.special or was_special)
-        added = tuple(sorted(known.values(), key=lambda token: token.id))
-        spec = replace(self.spec, added_tokens=added)
+            places[content] = len(contents)
+            contents.append(content)
+            flags.append(flag)
+            ids.append(own)
+        added = AddedTokens(contents, np.array(ids, np.int64), np.array(flags, np.uint8))
+        spec = replace(self.spec, added_tokens=added.take(np.argsort(added.ids, kind="stable")))
         return Tokenizer(spec, plan=self.plan.with_added_tokens(spec))
 
     def with_vocabulary(self, pieces: Iterable[str] | None) -> Tokenizer:
@@ -994,8 +1028,64 @@ class Tokenizer:
         spec = replace(self.spec, model=model.with_types(bytes(types)))
         return Tokenizer(spec, vocabulary=self._vocabulary.tables)
 
-    def as_tiktoken(self) -> TiktokenEncoding:
+    def as_hf(self, like: Literal["tokenizers", "transformers"] = "tokenizers", **options: Any) -> HfTokenizer:
+        """Return an object with the methods of ``tokenizers.Tokenizer``, and of transformers' fast tokenizers.
+
+        Truncation and padding that are stored in the file hold there, until they are switched off.
+
+        Parameters
+        ----------
+        like
+            Whose `encode` and `decode` it has: tokenizers' give an encoding, and leave special tokens out of texts;
+            transformers' give a list of ids, and leave special tokens in.
+        **options
+            Attributes that transformers' tokenizers have, as `pad_token`, `eos_token` and `model_max_length`.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            An argument is none of these.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> hf = jittok.load_default().as_hf()
+        >>> hf.encode("to be").offsets
+        [(0, 2), (2, 5)]
+        >>> hf(["to be"])["input_ids"] == [hf.encode("to be").ids]
+        True
+        """
+        from .interop.huggingface import HfFastTokenizer, HfTokenizer
+
+        if like not in ("tokenizers", "transformers"):
+            raise ArgumentError(f"like={like!r}: expected 'tokenizers' or 'transformers'")
+        return (HfTokenizer if like == "tokenizers" else HfFastTokenizer)(self, **options)
+
+    def as_sentencepiece(self, **options: Any) -> SentencePieceProcessor:
+        """Return an object with the methods of ``sentencepiece.SentencePieceProcessor``.
+
+        Parameters
+        ----------
+        **options
+            What its calls do unless they say otherwise: `out_type`, `add_bos`, `add_eos`, `reverse`, `emit_unk_piece`,
+            `enable_sampling`, `nbest_size`, `alpha` and `num_threads`.
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a SentencePiece model.
+        """
+        from .interop.sentencepiece import SentencePieceProcessor
+
+        return SentencePieceProcessor.from_tokenizer(self, **options)
+
+    def as_tiktoken(self, name: str | None = None) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
+
+        Parameters
+        ----------
+        name
+            Its `name`; None: that of a published encoding, or "jittok".
 
         Examples
         --------
@@ -1006,7 +1096,7 @@ class Tokenizer:
         """
         from .interop.tiktoken import TiktokenEncoding
 
-        return TiktokenEncoding(self)
+        return TiktokenEncoding(self, name)
 
     def save(
         self, path: str | os.PathLike[str], format: str | None = None, *, exact: bool = False, template: bool = True
@@ -1286,24 +1376,40 @@ class Tokenizer:
         errors: Errors,
         surrogates: Surrogates | None,
     ) -> tuple[EncodedTexts, SourceText]:
-        chosen = self._surrogates(surrogates)
         if is_split_into_words:
-            if isinstance(text, str | bytes) or not isinstance(text, Iterable):
-                raise ArgumentTypeError(
-                    f"{name}: expected a list of words with is_split_into_words, got {type(text).__name__}"
-                )
-            source, shown_words = self._given_batch(text, errors, chosen)
-            if not source.is_checked:
-                check_texts(source, 0)
-            encoded = merged_words(self._encode_texts(source, True, special, 1))
-            bounds = source.indptr.tolist()
-            if shown_words is None:
-                pairs = zip(bounds, bounds[1:], strict=False)
-                shown_words = [source.data[begin:end].tobytes().decode() for begin, end in pairs]
-            return encoded, tuple(shown_words)
-        source, shown = self._one_source(text, errors, chosen)
+            encoded, shown_words = self._encode_words(name, [text], True, special, errors, surrogates, 1)
+            return encoded, shown_words[0]
+        source, shown = self._one_source(text, errors, self._surrogates(surrogates))
         encoded = self._encode_texts(source, True, special, None)
         return encoded, shown
+
+    def _encode_words(
+        self,
+        name: str,
+        documents: list[Any],
+        spans: bool,
+        special: SpecialPolicy,
+        errors: Errors,
+        surrogates: Surrogates | None,
+        threads: int | None,
+    ) -> tuple[EncodedTexts, list[tuple[str, ...]]]:
+        """Encode documents that are given as words; and, with `spans`, the words as spans count in them."""
+        flat: list[Any] = []
+        bounds = [0]
+        for number, words in enumerate(documents):
+            if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+                which = name if name in ("text", "pair") else f"{name}[{number}]"
+                raise ArgumentTypeError(
+                    f"{which}: expected a list of words with is_split_into_words, got {type(words).__name__}"
+                )
+            flat.extend(words)
+            bounds.append(len(flat))
+        source, shown = self._source(flat, errors, surrogates)
+        encoded = self._engine.encode_source(source, spans=spans, special=special, threads=threads)
+        shown_words = [text_of(shown, number) for number in range(len(flat))] if spans else []
+        pairs = zip(bounds, bounds[1:], strict=False)
+        merged = merged_words(encoded, np.array(bounds, np.int64), spans)
+        return merged, [tuple(shown_words[begin:end]) for begin, end in pairs]
 
     @cached_property
     def _pad_id(self) -> int | None:
@@ -1319,8 +1425,13 @@ class Tokenizer:
         """A part of a text as the model saw it."""
         rewriter = self._inner_normalizer
         result = text if rewriter is None else rewriter.apply_strings([text])[0]
-        marks = [step.replacement for step in self.spec.pre_tokenizers if isinstance(step, Metaspace)]
-        return result.replace(" ", marks[0]) if marks else result
+        for step in self.spec.pre_tokenizers:
+            if isinstance(step, Metaspace):
+                result = result.replace(" ", step.replacement)
+            elif isinstance(step, ByteLevel):
+                letters = byte_alphabet().tolist()
+                result = "".join(chr(letters[byte]) for byte in result.encode())
+        return result
 
     @cached_property
     def _inner_normalizer(self) -> Rewriter | None:
@@ -1341,14 +1452,39 @@ class Tokenizer:
     @cached_property
     def _shown_contents(self) -> dict[int, str]:
         """What each added token is shown as when found in normalised text."""
-        tokens = self.spec.added_tokens
-        contents = [token.content for token in tokens]
+        added = self.spec.added
+        contents: Sequence[str] = added.contents
         normalizer = self.plan.normalizer
         if normalizer is not None:
             normalized = normalizer.apply_strings(contents)
-            pairs = zip(tokens, normalized, strict=True)
-            contents = [text if token.normalized else token.content for token, text in pairs]
-        return {token.id: content for token, content in zip(tokens, contents, strict=True)}
+            triples = zip(contents, normalized, (added.flags & TOKEN_NORMALIZED).tolist(), strict=True)
+            contents = [text if is_normalized else content for content, text, is_normalized in triples]
+        return dict(zip(added.ids.tolist(), contents, strict=True))
+
+
+def _listed(name: str, documents: Any) -> list[Any]:
+    """Many documents of some kind as a list."""
+    if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        raise ArgumentTypeError(f"{name}: expected an iterable of lists of words, got {type(documents).__name__}")
+    return list(documents)
+
+
+def _contents_and_flags(tokens: Iterable[str | AddedToken], special: bool) -> tuple[list[str], list[int]]:
+    """What :meth:`Tokenizer.with_added_tokens` is given, checked: contents, and ``TOKEN_*`` bits."""
+    tokens = list(tokens)
+    if set(map(type, tokens)) <= {str} and all(tokens):
+        return tokens, [TOKEN_SPECIAL if special else TOKEN_NORMALIZED] * len(tokens)  # type: ignore[return-value]
+    given = []
+    for number, token in enumerate(tokens):
+        if isinstance(token, str):
+            token = AddedToken(0, token, special=special, normalized=not special)
+        if not isinstance(token, AddedToken):
+            raise ArgumentTypeError(f"tokens[{number}]: expected str or AddedToken, got {type(token).__name__}")
+        if not token.content:
+            raise ArgumentError(f"tokens[{number}] is empty; it would be found everywhere")
+        given.append(token)
+    columns = AddedTokens.of(given)
+    return list(columns.contents), columns.flags.tolist()
 
 
 def load(

@@ -7,7 +7,7 @@ binary search in sorted hashes, so a saved vocabulary is usable as soon as it is
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from zlib import crc32
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .errors import ArgumentTypeError, FormatError, TokenIdError
 from .spec import (
     AddedToken,
+    AddedTokens,
     BPEModel,
     ByteLevel,
     DecodeByteLevel,
@@ -30,7 +31,18 @@ from .spec import (
     WordLevelModel,
     WordPieceModel,
 )
-from .tables import ADDED, NORMALIZED, PRESENT, SPECIAL, STRIPS, VocabularyTables
+from .tables import (
+    ADDED,
+    NORMALIZED,
+    PRESENT,
+    SPECIAL,
+    STRIPS,
+    TOKEN_NORMALIZED,
+    TOKEN_SPECIAL,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
+    VocabularyTables,
+)
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
 WHITE_SPACE = frozenset(
@@ -65,7 +77,7 @@ def is_byte_level(spec: TokenizerSpec) -> bool:
     return any(isinstance(step, ByteLevel | MapBytes | DecodeByteLevel) for step in steps)
 
 
-def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int64], dict[int, AddedToken]]:
+def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int64], AddedTokens]:
     """Check the ids of a tokenizer's tokens.
 
     Parameters
@@ -77,8 +89,8 @@ def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int
     -------
     tokens, ids
         Of the model.
-    added : dict of int to AddedToken
-        The added tokens by id.
+    added : AddedTokens
+        Of each id the last.
 
     Raises
     ------
@@ -87,7 +99,7 @@ def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int
     """
     model = spec.model
     by_token: Iterable[Any]
-    added = {token.id: token for token in spec.added_tokens}
+    added = spec.added.last_of_each_id()
     if isinstance(model, UnigramModel | SentencePieceModel):
         by_token, ids = model.pieces, np.arange(len(model.pieces))
     else:
@@ -126,7 +138,7 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     """
     model = spec.model
     by_token, ids, added = check_vocabulary(spec)
-    size = int(max([ids.max(initial=-1), *added])) + 1
+    size = int(max(ids.max(initial=-1), added.ids.max(initial=-1))) + 1
     if np.array_equal(ids, np.arange(size)):
         by_id: list[Any] = list(by_token)
     else:
@@ -138,17 +150,21 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     if isinstance(model, SentencePieceModel):
         flags[model.of_type(PieceType.CONTROL, PieceType.UNKNOWN)] |= SPECIAL
     of_model = flags.astype(bool)
-    for number, added_token in added.items():
-        content: Any = added_token.content.encode() if isinstance(model, RankModel) else added_token.content
-        # The model may make the same string from the text's bytes; another string replaces the model's.
-        of_model[number] &= by_id[number] == content
+    contents: Sequence[Any] = added.contents
+    if isinstance(model, RankModel):
+        contents = [content.encode() for content in contents]
+    # The model may make the same string from the text's bytes; another string replaces the model's.
+    for place in np.flatnonzero(of_model[added.ids]).tolist():
+        number = int(added.ids[place])
+        of_model[number] = by_id[number] == contents[place]
+    for number, content in zip(added.ids.tolist(), contents, strict=True):
         by_id[number] = content
-        flags[number] |= added_token_flags(added_token)
+    flags[added.ids] |= added_token_flags(added)
     encoded = _encoded(by_id)
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
     if is_byte_level(spec) and not isinstance(model, RankModel):
-        token_bytes, bytes_indptr = _from_alphabet(by_id, encoded, of_model)
+        token_bytes, bytes_indptr = _from_alphabet(by_id, strings, string_indptr, of_model)
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
     present = np.flatnonzero(flags)
@@ -174,15 +190,17 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     return tables
 
 
-def added_token_flags(token: AddedToken) -> int:
-    """Return the bits of ``VocabularyTables.flags`` of an added token."""
-    return (
-        PRESENT
-        | ADDED
-        | SPECIAL * token.special
-        | STRIPS * (token.lstrip or token.rstrip)
-        | NORMALIZED * token.normalized
-    )
+def added_token_flags(tokens: AddedTokens) -> NDArray[np.uint8]:
+    """Return the bits of ``VocabularyTables.flags`` of each of some added tokens."""
+    flags = tokens.flags
+    result = np.full(len(flags), PRESENT | ADDED, np.uint8)
+    for given, bit in (
+        (TOKEN_SPECIAL, SPECIAL),
+        (TOKEN_STRIP_LEFT | TOKEN_STRIP_RIGHT, STRIPS),
+        (TOKEN_NORMALIZED, NORMALIZED),
+    ):
+        result[(flags & given) != 0] |= bit
+    return result
 
 
 def _encoded(tokens: list[Any]) -> list[bytes]:
@@ -197,17 +215,18 @@ def _encoded(tokens: list[Any]) -> list[bytes]:
 
 
 def _check_ids(
-    ids: NDArray[np.int64], tokens: list[Any], added: Mapping[int, AddedToken], may_share: bool
+    ids: NDArray[np.int64], tokens: list[Any], added: AddedTokens, may_share: bool
 ) -> None:
     if len(ids) and ids.min() < 0:
         worst = int(np.argmin(ids))
         raise FormatError(f"the vocabulary's token {tokens[worst]!r} has the id {ids[worst]}: expected 0 or more")
-    for number, token in added.items():
-        if number < 0:
-            raise FormatError(f"the added token {token.content!r} has the id {number}: expected 0 or more")
+    for place in np.flatnonzero(added.ids < 0)[:1].tolist():
+        raise FormatError(
+            f"the added token {added.contents[place]!r} has the id {added.ids[place]}: expected 0 or more"
+        )
     # Tables are as long as the greatest id; a file of a few bytes must not ask for gigabytes.
     limit = min(16 * (len(ids) + len(added)) + 2_000_000, 2**31 - 1)
-    greatest = max([int(ids.max(initial=-1)), *added])
+    greatest = int(max(ids.max(initial=-1), added.ids.max(initial=-1)))
     if greatest > limit:
         raise FormatError(
             f"the greatest token id is {greatest}, but there are only {len(ids) + len(added)} tokens; "
@@ -227,13 +246,15 @@ def _joined(parts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _from_alphabet(
-    texts: list[str], encoded: list[bytes], of_model: NDArray[np.bool_]
+    texts: list[str], strings: NDArray[np.uint8], indptr: NDArray[np.int64], of_model: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes that byte-level token strings stand for.
+    """Return the bytes that byte-level token strings stand for; `strings` and `indptr` are those of `texts`.
 
     A token of the model with any character outside the alphabet stands for its own UTF-8, as the
     reference decodes it; so does every token that is not the model's.
     """
+    chosen = np.flatnonzero(of_model)
+    texts = [texts[number] for number in chosen.tolist()]
     codepoints = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     ends = np.cumsum(lengths)
@@ -242,17 +263,18 @@ def _from_alphabet(
     mapped = byte_of[np.minimum(codepoints, len(byte_of) - 1)]
     outside = np.zeros(len(codepoints) + 1, dtype=np.int64)
     np.cumsum(mapped < 0, out=outside[1:])
-    plain = of_model & (outside[ends] == outside[ends - lengths])
-    if plain.all():
-        indptr = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-        return mapped.astype(np.uint8), indptr
-    flat = (mapped & 0xFF).astype(np.uint8).tobytes()
-    begins = (ends - lengths).tolist()
-    parts = [
-        flat[begin:end] if is_plain else whole
-        for begin, end, is_plain, whole in zip(begins, ends.tolist(), plain.tolist(), encoded, strict=True)
-    ]
-    return _joined(parts)
+    is_inside = outside[ends] == outside[ends - lengths]
+    plain = np.zeros(len(of_model), dtype=np.bool_)
+    plain[chosen] = is_inside
+    own_sizes = np.diff(indptr)
+    sizes = own_sizes.copy()
+    sizes[chosen[is_inside]] = lengths[is_inside]
+    result_indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+    is_mapped = np.repeat(plain, sizes)
+    result = np.empty(len(is_mapped), dtype=np.uint8)
+    result[is_mapped] = mapped[np.repeat(is_inside, lengths)]
+    result[~is_mapped] = strings[np.repeat(~plain, own_sizes)]
+    return result, result_indptr
 
 
 class Vocabulary:
@@ -286,11 +308,14 @@ class Vocabulary:
         surface: Callable[[str], str] | None = None,
     ) -> None:
         self._tables = tables
-        self.added_tokens = tuple(added_tokens)
+        self.added_tokens = AddedTokens.of(added_tokens)
         self._shown = shown
         self._unknown = unknown
         self._surface = surface
-        self._added_ids = {token.content: token.id for token in self.added_tokens}
+
+    @cached_property
+    def _added_ids(self) -> dict[str, int]:
+        return dict(zip(self.added_tokens.contents, self.added_tokens.ids.tolist(), strict=True))
 
     @cached_property
     def tables(self) -> VocabularyTables:
@@ -309,8 +334,10 @@ class Vocabulary:
     @property
     def special_tokens(self) -> dict[str, int]:
         """The special tokens and their ids, in order of id."""
-        special = sorted((token for token in self.added_tokens if token.special), key=lambda token: token.id)
-        return {token.content: token.id for token in special}
+        added = self.added_tokens
+        special = added.where(TOKEN_SPECIAL)
+        special = special[np.argsort(added.ids[special], kind="stable")]
+        return {added.contents[place]: int(added.ids[place]) for place in special.tolist()}
 
     @cached_property
     def _string_blob(self) -> bytes:
@@ -380,6 +407,20 @@ class Vocabulary:
                 return token_id
             at += 1
         return None
+
+    def ids_of(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+        """Return what :meth:`token_to_id` gives for each of many strings, -1 for None (int64[n])."""
+        result = np.full(len(tokens), -1, np.int64)
+        hashes = self.tables.hashes
+        keys = [token.encode("utf-8", "surrogatepass") for token in tokens]
+        values = np.fromiter(map(crc32, keys), np.uint32, len(keys))
+        at = np.searchsorted(hashes, values)
+        if len(hashes):
+            known = hashes[np.minimum(at, len(hashes) - 1)] == values
+            for place in np.flatnonzero(known).tolist():
+                found = self.token_to_id(tokens[place])
+                result[place] = -1 if found is None else found
+        return result
 
     def tokens(self, ids: NDArray[np.integer]) -> list[str]:
         """Return the token strings of ids that are all inside the vocabulary."""

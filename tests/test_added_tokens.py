@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import random
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jittok import errors, spec
 from jittok._jit import JIT_DISABLED
 from jittok.added_tokens import find_added_tokens
+from jittok.build import added_tokens as build_module
 from jittok.build.added_tokens import build_added_tokens
+from jittok.formats import tokenizer_json
 from jittok.kernels import added_tokens as kernels
 from jittok.spec import AddedToken
 from jittok.tables import AddedTokenTables
@@ -106,12 +112,25 @@ def token_sets(draw):
 TEXTS = st.text(alphabet=ALPHABET, max_size=40)
 
 
-@given(token_sets(), TEXTS, st.lists(st.booleans(), min_size=7, max_size=7), st.booleans())
-@settings(max_examples=400, deadline=None)
-def test_equals_the_oracle(tokens, text, enabled, skipping):
+def build(tokens, *, skipping=True, filtered=False, few=1000):
+    """Tables; `filtered` as if there were too many kinds of endings, `few` as if there were many strings to sort."""
+    with mock.patch.object(kernels, "MAX_ENDINGS", 0 if filtered else kernels.MAX_ENDINGS):
+        with mock.patch.object(build_module, "_FEW", few):
+            return build_added_tokens(tokens, skipping=skipping)
+
+
+@given(
+    token_sets(), TEXTS, st.lists(st.booleans(), min_size=7, max_size=7), st.booleans(), st.booleans(), st.booleans()
+)
+@settings(max_examples=600, deadline=None)
+def test_equals_the_oracle(tokens, text, enabled, skipping, filtered, long):
+    if long:  # beyond what one word of the filter holds
+        tokens = [dataclasses.replace(token, content=token.content * 4) for token in tokens]
+        text = text[:12] * 4 + tokens[0].content + text
     tokens = [AddedToken(i, *as_tuple(token)) for i, token in enumerate(tokens)]
     enabled = enabled[: len(tokens)]
-    tables = build_added_tokens(tokens, skipping=skipping)
+    tables = build(tokens, skipping=skipping, filtered=filtered)
+    assert (len(tables.gate) > 0) == filtered
     expected = to_bytes(oracle(tokens, text, enabled, skipping), text)
     assert find(tables, [text], enabled) == expected
     joined = find(tables, ["a<", text, "", text], enabled)
@@ -322,6 +341,107 @@ def test_large_set():
     chosen = [0, n - 1, n // 2, 17]
     rows = find(tables, ["x".join(f"<extra_{i}>" for i in chosen) + "<extra_"])
     assert [row[3] for row in rows] == chosen
+
+
+@given(
+    st.lists(
+        st.text("ab\0<\u00e9", max_size=4).flatmap(lambda text: st.sampled_from([text, text * 5, "ab" * 9 + text])),
+        max_size=20,
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_many_strings_are_sorted_as_few_are(contents):
+    tokens = [AddedToken(i, content) for i, content in enumerate(contents)]
+    expected = build(tokens)
+    for few in (-1, 1, 3):
+        for one, other in zip(build(tokens, few=few), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_many_random_tokens_in_text():
+    n = 50_000 if is_compiled() else 300
+    chooser = random.Random(3)
+    contents = {"".join(chooser.choices("abcdefgh", k=chooser.randint(2, 12))) for _ in range(n)}
+    contents = sorted(contents | {"\u65e5" * 3, "abc\u00e9"})
+    tables = build_added_tokens([AddedToken(i, content) for i, content in enumerate(contents)])
+    assert len(tables.gate)
+    place_of = {content: i for i, content in enumerate(contents)}
+    for size in (0, 1, 7, 8, 9, 300, 6000 if is_compiled() else 50):
+        text = "".join(chooser.choices("abcdefgh\u00e9\u65e5 ", k=size))
+        rows, low = [], 0
+        while low < len(text):
+            found = [text[low:end] for end in range(min(low + 12, len(text)), low, -1) if text[low:end] in place_of]
+            if found:
+                rows.append([0, low, low + len(found[0]), place_of[found[0]]])
+            low += len(found[0]) if found else 1
+        assert find(tables, [text]) == to_bytes(rows, text)
+
+
+# ------------------------------------------------------------------------------------- hundreds of thousands in a file
+
+
+def json_of(tokens, chooser, indent):
+    """A tokenizer.json with these added tokens, their fields in any order."""
+    stated = []
+    for token in tokens:
+        fields = list(dataclasses.asdict(token).items())
+        chooser.shuffle(fields)
+        stated.append(dict(fields))
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "<x>": 2}, "merges": []}
+    document = {"version": "1.0", "added_tokens": stated, "model": model}
+    return json.dumps(document, indent=indent, ensure_ascii=chooser.random() < 0.5).encode()
+
+
+def as_many(data):
+    """What is read when some tokens are many already."""
+    with mock.patch.multiple(tokenizer_json, _MANY=1, _MANY_BYTES=1):
+        return tokenizer_json.read(data, "file")
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+def test_many_added_tokens_are_read_as_few_are(indent):
+    chooser = random.Random(str(indent))
+    for _ in range(30):
+        contents = ["<x>", "a", "\u00e9", "\\", '"', "\n", "\U0001f600", "", "plain", "]", "}, {", "<x>"]
+        tokens = [
+            AddedToken(chooser.randrange(9), chooser.choice(contents), *(chooser.random() < 0.5 for _ in range(5)))
+            for _ in range(chooser.randint(1, 9))
+        ]
+        data = json_of(tokens, chooser, indent)
+        with mock.patch.multiple(tokenizer_json, _MANY=1, _MANY_BYTES=1):
+            taken = tokenizer_json._without_many_added_tokens(data)
+        assert taken is not None and taken[1] == tuple(tokens)
+        assert as_many(data).added_tokens == tokenizer_json.read(data, "file").added_tokens
+
+
+def test_what_is_not_plain_is_read_or_refused_as_ever():
+    data = json_of([AddedToken(3, "<y>"), AddedToken(4, "<z>", special=True)], random.Random(1), None)
+    for at in range(len(data)):
+        inserted = [data[:at] + byte + data[at:] for byte in (b",", b'"', b"0", b"\xff")]
+        for changed in (data[:at], data[:at] + data[at + 1 :], *inserted):
+            try:
+                expected = tokenizer_json.read(changed, "file").added_tokens
+            except errors.JittokError as error:
+                with pytest.raises(type(error)) as raised:
+                    as_many(changed)
+                assert str(raised.value) == str(error)
+            else:
+                assert as_many(changed).added_tokens == expected
+
+
+def test_another_field_of_that_name_is_none_of_the_files():
+    data = json_of([AddedToken(0, "x")], random.Random(1), None)
+    data = b'{"extra": ' + data + b', "added_tokens": [], "model": {}}'
+    with pytest.raises(errors.UnsupportedError, match="extra"):
+        as_many(data)
+
+
+def test_columns_are_the_tokens():
+    tokens = (AddedToken(3, "x", special=True), AddedToken(9, "", True, True, True, True, True), AddedToken(-1, "y"))
+    columns = spec.AddedTokens.of(tokens)
+    assert columns == tokens and tokens == columns and tuple(columns) == tokens and columns != tokens[:2]
+    assert columns[1:] == tokens[1:] and columns[-1] == tokens[-1] and len(columns) == 3
+    assert repr(columns) == repr(tokens) and columns == spec.AddedTokens.of(columns)
 
 
 def test_tables_are_read_only():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jittok import tables
-from jittok.spec import AddedToken
+from jittok.spec import AddedToken, AddedTokens
 from jittok.tables import read_only
 
 if TYPE_CHECKING:
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 #: Below this many bytes of tokens, plain Python builds the automaton faster than a kernel is loaded.
 _SMALL = 20_000
+#: So many strings whose order the first bytes do not decide are sorted by Python, which compares long ones quickly.
+_FEW = 1000
+#: Bits of the filter for each token: with two of them set, one in seventy other endings passes.
+_BITS_PER_TOKEN = 16
 
 
-def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -> tables.AddedTokenTables:
+def build_added_tokens(tokens: Iterable[AddedToken], *, skipping: bool = True) -> tables.AddedTokenTables:
     """Build the tables that find `tokens` in text.
 
     Tokens matched on normalised text and tokens matched on the text as given need tables of their own.
@@ -40,73 +44,123 @@ def build_added_tokens(tokens: Sequence[AddedToken], *, skipping: bool = True) -
 
     Notes
     -----
-    About 13 bytes for each byte of the tokens, and linear time. The answer for overlapping tokens that
-    tiktoken leaves to the order of a hash table is here the longest.
+    About 17 bytes for each byte of the tokens, and linear time but for sorting them. The answer for overlapping tokens
+    that tiktoken leaves to the order of a hash table is here the longest.
     """
     from jittok.kernels import added_tokens as kernels
 
-    contents = [token.content.encode("utf-8", "surrogatepass") for token in tokens]
-    # Of equal contents the first counts: it is the last to be put in.
-    first_of = {
-        content[::-1]: index for index, content in zip(range(len(contents))[::-1], contents[::-1], strict=True)
-    }
-    first_of.pop(b"", None)
-    strings = sorted(first_of)
-    order = np.array([first_of[string] for string in strings], dtype=np.int32)
-    indptr = np.zeros(len(strings) + 1, dtype=np.int64)
-    indptr[1:] = np.cumsum(np.fromiter(map(len, strings), dtype=np.int64, count=len(strings)))
-    data = np.frombuffer(b"".join(strings), dtype=np.uint8)
+    added = AddedTokens.of(tokens)
+    contents = [content.encode("utf-8", "surrogatepass") for content in added.contents]
+    indptr = np.zeros(len(contents) + 1, dtype=np.int64)
+    indptr[1:] = np.cumsum(np.fromiter(map(len, contents), dtype=np.int64, count=len(contents)))
+    lengths = np.diff(indptr)
+    # Zeros in front, so that eight bytes can be read before any place.
+    data = np.frombuffer(bytes(8) + b"".join(contents), dtype=np.uint8)
+    indptr += 8
+    order = read_only(_sorted_backwards(data, indptr, contents))
 
-    n_bytes = len(data)
+    n_bytes = int(lengths[order].sum())
     child_start = np.zeros(n_bytes + 2, dtype=np.int32)
     labels = np.zeros(n_bytes + 1, dtype=np.uint8)
     fallback = np.zeros(n_bytes + 1, dtype=np.int32)
     longest = np.full(n_bytes + 1, -1, dtype=np.int32)
-    scratch = np.zeros((2, len(strings)), dtype=np.int32)
+    depths = np.zeros(n_bytes + 1, dtype=np.int32)
+    strings = np.zeros(n_bytes, dtype=np.uint8)
+    scratch = np.zeros((4, len(order)), dtype=np.int32)
     build: Any = kernels.build_automaton
     if n_bytes < _SMALL:
         build = getattr(build, "py_func", build)
-    n_states = build(order, indptr, data, child_start, labels, fallback, longest, scratch)
-    child_start, labels = child_start[: n_states + 1], labels[:n_states]
-    fallback, longest = fallback[:n_states], longest[:n_states]
+    n_states = build(
+        order, read_only(indptr), read_only(data), child_start, labels, fallback, longest, depths, strings, scratch
+    )
+    # Most tokens begin or end alike, so that far less is used than there might have been.
+    used = [array[:n_states].copy() for array in (labels, fallback, longest, depths)]
+    child_start = child_start[: n_states + 1].copy()
 
     root_next = np.zeros(256, dtype=np.int32)
     for child in range(1, int(child_start[1])):
         root_next[labels[child]] = child
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
-    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max(map(len, strings), default=0)
+    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = lengths[order].max(initial=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
-    word_page_of, word_class_of = _word_classes(tokens)
+    endings = _endings(data, indptr[order + 1], lengths[order], kernels.MAX_ENDINGS)
+    gate, seen = np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.uint64)
+    if len(order) and not len(endings):
+        gate, seen, numbers[tables.ADDED_TOKENS_SHIFT] = _filter(data, indptr[order + 1], lengths[order])
+    word_page_of, word_class_of = _word_classes(added)
     return tables.AddedTokenTables(
-        ids=read_only(np.array([token.id for token in tokens], dtype=np.int32)),
-        lengths=read_only(np.array(list(map(len, contents)), dtype=np.int32)),
-        flags=read_only(
-            np.array(
-                [
-                    (tables.TOKEN_SINGLE_WORD if token.single_word else 0)
-                    | (tables.TOKEN_STRIP_LEFT if token.lstrip else 0)
-                    | (tables.TOKEN_STRIP_RIGHT if token.rstrip else 0)
-                    for token in tokens
-                ],
-                dtype=np.uint8,
-            )
-        ),
-        shorter=read_only(_shorter(contents, {} if skipping else first_of)),
+        ids=read_only(added.ids.astype(np.int32)),
+        lengths=read_only(lengths.astype(np.int32)),
+        flags=added.flags,
+        shorter=read_only(_shorter(contents, order, skipping)),
         child_start=read_only(child_start),
-        labels=read_only(labels),
-        fallback=read_only(fallback),
-        longest=read_only(longest),
+        labels=read_only(used[0]),
+        fallback=read_only(used[1]),
+        longest=read_only(used[2]),
+        depths=read_only(used[3]),
         root_next=read_only(root_next),
-        endings=read_only(_endings(strings, kernels.MAX_ENDINGS)),
+        endings=read_only(endings),
+        gate=read_only(gate),
+        seen=read_only(seen),
         word_page_of=word_page_of,
         word_class_of=word_class_of,
         numbers=read_only(numbers),
     )
 
 
-def _word_classes(tokens: Sequence[AddedToken]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+def _sorted_backwards(
+    data: NDArray[np.uint8], indptr: NDArray[np.int64], contents: list[bytes]
+) -> NDArray[np.int32]:
+    """The numbers of all different strings but the empty one, in the order of what they are when read backwards.
+
+    Of equal ones the first is taken. String i is ``data[indptr[i]:indptr[i + 1]]`` and ``contents[i]``.
+    """
+    begins, ends = indptr[:-1], indptr[1:]
+    order = np.flatnonzero(begins < ends)
+    group = np.zeros(len(order), np.int64)  # equal for strings that are not told apart yet
+    open_places = np.arange(len(order))
+    depth = 0
+    while len(open_places):
+        if len(open_places) <= _FEW:
+            rest = zip(group[open_places].tolist(), order[open_places].tolist(), strict=True)
+            sorted_rest = sorted((number, contents[string][::-1], string) for number, string in rest)
+            order[open_places] = [string for _, _, string in sorted_rest]
+            kept = [True] * len(order)
+            for place, before in zip(open_places[1:].tolist(), open_places.tolist(), strict=False):
+                kept[place] = contents[order[place]] != contents[order[before]]
+            return order[kept].astype(np.int32)
+        strings = order[open_places]
+        at = ends[strings] - depth
+        left = np.minimum(at - begins[strings], 8)
+        key = np.zeros(len(strings), np.uint64)
+        for i in range(8):
+            byte = np.where(i < left, data[np.maximum(at - 1 - i, 0)], 0)
+            key |= byte.astype(np.uint64) << np.uint64(56 - 8 * i)
+        found = np.lexsort((strings, left, key, group[open_places]))
+        order[open_places] = strings[found]
+        key, left, groups = key[found], left[found], group[open_places][found]
+        is_new = np.ones(len(key), bool)
+        is_new[1:] = (key[1:] != key[:-1]) | (left[1:] != left[:-1]) | (groups[1:] != groups[:-1])
+        group[open_places] = open_places[np.maximum.accumulate(np.where(is_new, np.arange(len(key)), 0))]
+        # Those that are alike so far and have more bytes to look at; of those that end here alike one stays.
+        is_alone = is_new & np.append(is_new[1:], True)
+        is_copy = ~is_new & (left < 8)
+        goes_on = ~is_alone & (left == 8)
+        if is_copy.any():
+            keep = np.ones(len(order), bool)
+            keep[open_places[is_copy]] = False
+            mark = np.zeros(len(order), bool)
+            mark[open_places[goes_on]] = True
+            order, group, open_places = order[keep], group[keep], np.flatnonzero(mark[keep])
+        else:
+            open_places = open_places[goes_on]
+        depth += 8
+    return order.astype(np.int32)
+
+
+def _word_classes(tokens: AddedTokens) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
     """Which codepoints are word characters; where no token asks, a table without any, which is quickly made."""
-    if any(token.single_word for token in tokens):
+    if len(tokens.where(tables.TOKEN_SINGLE_WORD)):
         from jittok.unicode.normalization import load_word_classes
 
         word = load_word_classes()
@@ -114,12 +168,14 @@ def _word_classes(tokens: Sequence[AddedToken]) -> tuple[NDArray[np.uint16], NDA
     return read_only(np.zeros(0x110000 >> 7, dtype=np.uint16)), read_only(np.zeros(128, dtype=np.uint8))
 
 
-def _shorter(contents: list[bytes], first_of: dict[bytes, int]) -> NDArray[np.int32]:
-    """For each token the longest other token that it begins with, or -1."""
+def _shorter(contents: list[bytes], order: NDArray[np.int32], skipping: bool) -> NDArray[np.int32]:
+    """For each token the longest other token that it begins with, or -1; -1 for all if `skipping`."""
     shorter = np.full(len(contents), -1, dtype=np.int32)
+    if skipping:
+        return shorter
     # In lexical order the tokens that a token begins with are on a stack.
     stack: list[tuple[bytes, int]] = []
-    for content, index in sorted((string[::-1], index) for string, index in first_of.items()):
+    for content, index in sorted((contents[index], index) for index in order.tolist()):
         while stack and not content.startswith(stack[-1][0]):
             stack.pop()
         if stack:
@@ -128,17 +184,20 @@ def _shorter(contents: list[bytes], first_of: dict[bytes, int]) -> NDArray[np.in
     return shorter
 
 
-def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
+def _endings(
+    data: NDArray[np.uint8], ends: NDArray[np.int64], lengths: NDArray[np.int64], limit: int
+) -> NDArray[np.uint8]:
     """Kinds of token endings as rows (last byte, 1 if the byte before counts, that byte), at most `limit`.
 
     Where the last two bytes are of too many kinds, those last bytes that have most of them are compared
     alone; where even the last bytes are too many, there are no rows.
     """
     before: dict[int, set[int] | None] = {}  # None: only the last byte is compared
-    for ending in sorted({string[:2] for string in reversed_tokens}):  # a single byte sorts first
-        known = before.setdefault(ending[0], set() if len(ending) > 1 else None)
+    pairs = (data[ends - 1].astype(np.int64) << 9) | np.where(lengths > 1, 256 | data[ends - 2].astype(np.int64), 0)
+    for pair in np.unique(pairs).tolist():  # a single byte sorts first
+        known = before.setdefault(pair >> 9, set() if pair & 256 else None)
         if known is not None:
-            known.add(ending[1])
+            known.add(pair & 255)
 
     def count(last: int) -> int:
         kinds = before[last]
@@ -150,3 +209,29 @@ def _endings(reversed_tokens: list[bytes], limit: int) -> NDArray[np.uint8]:
     for last, kinds in sorted(before.items()):
         rows += [(last, 0, 0)] if kinds is None else [(last, 1, value) for value in sorted(kinds)]
     return np.array(rows if len(rows) <= limit else [], dtype=np.uint8).reshape(-1, 3)
+
+
+def _filter(
+    data: NDArray[np.uint8], ends: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64], int]:
+    """`gate`, `seen` and the shift of :class:`~jittok.tables.AddedTokenTables`."""
+    gate = np.zeros(1 << 16, dtype=np.uint8)
+    for last in np.unique(data[ends[lengths == 1] - 1]).tolist():
+        gate[last << 8 : (last + 1) << 8] = 1
+    long = lengths > 1
+    ends, lengths = ends[long], np.minimum(lengths[long], 8)
+    pairs = (data[ends - 1].astype(np.int64) << 8) | data[ends - 2]
+    for length in range(2, 9):
+        gate[pairs[lengths == length]] |= np.uint8(1 << (length - 2))
+    bits = max(10, (_BITS_PER_TOKEN * len(ends)).bit_length())
+    seen = np.zeros(1 << bits, dtype=np.bool_)
+    long = lengths > 2
+    ends, lengths = ends[long], lengths[long]
+    key = np.zeros(len(ends), np.uint64)
+    for i in range(8):
+        byte = np.where(i < lengths, data[ends - 1 - i], 0)
+        key |= byte.astype(np.uint64) << np.uint64(56 - 8 * i)
+    hashed = (key ^ lengths.astype(np.uint64)) * np.uint64(tables.SEEN_FACTOR)
+    seen[hashed >> np.uint64(64 - bits)] = True
+    seen[(hashed >> np.uint64(64 - 2 * bits)) & np.uint64((1 << bits) - 1)] = True
+    return gate, np.packbits(seen, bitorder="little").view("<u8").astype(np.uint64), 64 - bits

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import UnsupportedError
 from jittok.spec import (
-    AddedToken,
+    AddedTokens,
     BertPreTokenizer,
     BPEModel,
     ByteLevel,
@@ -39,6 +39,7 @@ from jittok.spec import (
     WordPieceModel,
 )
 from jittok.tables import (
+    TOKEN_NORMALIZED,
     AddedTokenTables,
     MergeTables,
     ModelTables,
@@ -87,7 +88,7 @@ class SplitStage:
 class AddedTokenStage:
     """Find added tokens: which of the tokenizer's, by position in its list, and the tables that find them."""
 
-    members: tuple[int, ...]
+    members: NDArray[np.int64]
     tables: AddedTokenTables
 
 
@@ -120,7 +121,7 @@ class Plan:
         spans.
     """
 
-    added_tokens: tuple[AddedToken, ...]
+    added_tokens: AddedTokens
     raw_tokens: AddedTokenStage | None
     normalized_tokens: AddedTokenStage | None
     normalizer: Rewriter | None
@@ -268,14 +269,14 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
         step = spec.normalizers[0] if spec.normalizers else None
         if not isinstance(step, SentencePieceNormalizer) or spec.model.algorithm == "unigram" or not _is_compact(spec):
             return None
-        if step.charsmap or step.remove_extra_whitespaces or any(token.normalized for token in spec.added_tokens):
+        if step.charsmap or step.remove_extra_whitespaces or len(spec.added.where(TOKEN_NORMALIZED)) > 0:
             return None
         if step.add_dummy_prefix and step.treat_whitespace_as_suffix:
             return None
         return "always" if step.add_dummy_prefix else "never"
     replaces = Replace(" ", MARK, is_regex=False)
     if steps in ((Prepend(MARK), replaces), (replaces, Prepend(MARK))) and not spec.pre_tokenizers:
-        return None if any(token.normalized for token in spec.added_tokens) else "always"
+        return None if len(spec.added.where(TOKEN_NORMALIZED)) else "always"
     if len(steps) == 1 and isinstance(steps[0], Metaspace) and steps[0].replacement == MARK and not steps[0].split:
         return "never" if steps[0].prepend_scheme == "never" else "unless marked"
     return None
@@ -413,42 +414,31 @@ def _normalizer(spec: TokenizerSpec) -> Rewriter | None:
 
 def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str, Any]:
     """The fields of a plan that follow from the added tokens."""
-    raw = [i for i, token in enumerate(spec.added_tokens) if not token.normalized]
-    normalized = [i for i, token in enumerate(spec.added_tokens) if token.normalized]
+    added = spec.added
+    raw = np.flatnonzero(added.flags & TOKEN_NORMALIZED == 0)
+    normalized = added.where(TOKEN_NORMALIZED)
     skipping = spec.reference != "tiktoken"
     return {
-        "added_tokens": spec.added_tokens,
+        "added_tokens": added,
         "blank_prefix": blank_prefix(spec),
         "is_sentencepiece": isinstance(spec.model, SentencePieceModel),
-        "raw_tokens": _added_stage(spec.added_tokens, raw, None, skipping),
-        "normalized_tokens": _added_stage(spec.added_tokens, normalized, normalizer, skipping),
+        "raw_tokens": _added_stage(added, raw, None, skipping),
+        "normalized_tokens": _added_stage(added, normalized, normalizer, skipping),
     }
 
 
 def _added_stage(
-    tokens: tuple[AddedToken, ...], members: list[int], normalizer: Rewriter | None, skipping: bool
+    tokens: AddedTokens, members: NDArray[np.int64], normalizer: Rewriter | None, skipping: bool
 ) -> AddedTokenStage | None:
     """Tables for some of the added tokens, their content normalised if a normalizer is given."""
-    if not members:
+    if not len(members):
         return None
     from jittok.build.added_tokens import build_added_tokens
 
-    chosen = [tokens[i] for i in members]
+    chosen = tokens.take(members)
     if normalizer:
-        contents = normalizer.apply_strings([token.content for token in chosen])
-        chosen = [
-            AddedToken(
-                id=token.id,
-                content=content,
-                special=token.special,
-                single_word=token.single_word,
-                lstrip=token.lstrip,
-                rstrip=token.rstrip,
-                normalized=True,
-            )
-            for token, content in zip(chosen, contents, strict=True)
-        ]
-    return AddedTokenStage(tuple(members), build_added_tokens(chosen, skipping=skipping))
+        chosen = AddedTokens(normalizer.apply_strings(chosen.contents), chosen.ids, chosen.flags)
+    return AddedTokenStage(members, build_added_tokens(chosen, skipping=skipping))
 
 
 def _stages(

@@ -232,9 +232,9 @@ def piece_lengths(tables: UnigramTables) -> NDArray[np.integer[Any]]:
     bytes_of = np.zeros(max(characters, default=0) // 4 + 1, np.int32)
     for code, character in characters.items():
         bytes_of[code // 4] = len(character.encode("utf-8", "surrogatepass"))
-    codes: NDArray[np.uint32] = tables.code_of.reshape(-1, 128)[tables.page_of].ravel()
-    if codes[0x20] != 0 and codes[0x20] == codes[ord(_BLANK)]:
-        bytes_of[codes[0x20] // 4] = 1
+    space, blank = (int(tables.code_of[int(tables.page_of[c >> 7]) << 7 | c & 127]) for c in (0x20, ord(_BLANK)))
+    if space != 0 and space == blank:
+        bytes_of[space // 4] = 1
     nodes = np.flatnonzero((units[:, 0] >= 0) & (np.arange(0, 4 * len(units), 4) > units[:, 0]))
     own = np.zeros(len(units), np.int32)
     own[nodes] = bytes_of[nodes - units[nodes, 0] // 4]
@@ -253,5 +253,11 @@ def piece_lengths(tables: UnigramTables) -> NDArray[np.integer[Any]]:
 
 def _characters(tables: UnigramTables) -> dict[int, str]:
     """The character of each code; U+2581 where a space has the same."""
-    codes: NDArray[np.uint32] = tables.code_of.reshape(-1, 128)[tables.page_of].ravel()
-    return {int(codes[c]): chr(c) for c in np.flatnonzero(codes).tolist()}
+    pages = tables.code_of.reshape(-1, 128)
+    # Pages are kept once; those with codes in them are the page of one number each.
+    number = np.zeros(len(pages), np.int64)
+    number[tables.page_of] = np.arange(len(tables.page_of))
+    row, column = np.nonzero(pages)
+    codepoints = number[row] << 7 | column
+    order = np.argsort(codepoints)  # a blank comes after the space
+    return dict(zip(pages[row, column][order].tolist(), map(chr, codepoints[order].tolist()), strict=True))

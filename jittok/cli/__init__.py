@@ -1,4 +1,4 @@
-"""The command line: ``jittok encode | decode | count | train | convert | info | bench | warmup | demo | completion``.
+"""The command line; ``jittok --help`` says what there is.
 
 Exit codes: 0 done; 1 an error that the message explains; 2 wrong arguments; 130 interrupted.
 """
@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 _TASKS = """\
 by task:
   look at a tokenizer          jittok info tokenizer.json
+  see the tokens of a text     jittok show "To be, or not to be" -t tokenizer.json
   encode a corpus              jittok encode corpus.txt -t tokenizer.json --out ids/
   only count its tokens        jittok count corpus.txt -t tokenizer.json
   see the text of ids          jittok decode ids/corpus.txt.ids.npy -t tokenizer.json
@@ -62,7 +63,7 @@ by task:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import bench, completion, convert, corpus, decode, demo, info, train, warmup
+    from jittok.cli import bench, completion, convert, corpus, decode, demo, info, show, train, warmup
 
     parser = argparse.ArgumentParser(
         prog="jittok",
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     decode.add(commands)
     corpus.add_count(commands)
     info.add(commands)
+    show.add(commands)
     train.add(commands)
     convert.add(commands)
     bench.add(commands)

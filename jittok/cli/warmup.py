@@ -181,6 +181,7 @@ def trained_tokenizers() -> Iterator[Any]:
     jittok.train_wordpiece(lines[:99], pre_tokenizer="Whitespace", vocab_size=70, score="likelihood")
     words = [f"{line} \u00e9t\u00e9 " * 3 for line in lines[:500]]
     yield jittok.train_bpe(words, rules="sentencepiece", vocab_size=60)
+    jittok.train_bpe(words, rules="sentencepiece", vocab_size=60, memory_limit=1)
     yield jittok.train_unigram(words, vocab_size=60)
     jittok.train_unigram(words, vocab_size=60, e_step="linear")
 

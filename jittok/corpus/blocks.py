@@ -20,10 +20,10 @@ from jittok.corpus.streams import Stream
 Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
 
 #: Bytes read at a time.
-BLOCK_SIZE = 8 << 20
+BLOCK_SIZE = 4 << 20
+#: Bytes looked through at a time: what is made of them stays in the processor's cache.
+_STEP = 1 << 18
 
-#: Blocks that are cut without a kernel, which need not be compiled then.
-_SMALL = 1 << 16
 _MARKS: dict[str, bytes] = {"newline": b"\n", "nul": b"\0"}
 _BLANK_LINES = re.compile(rb"\n\r?\n(?:\r?\n)*")
 
@@ -149,33 +149,39 @@ def blocks_of(
     lost = -1  # where a document began that is too long to be held
     searched = 0
     while chunk := stream.read(block_size):
-        pending += chunk
-        cut = splitter.last_cut(pending, searched)
-        first = 0
-        problems: tuple[Problem, ...] = ()
-        if cut and lost >= 0:
-            first = splitter.first_cut(pending)
-            cut = max(first, cut)
-            problems = (_too_long(number, lost, limit),)
-            number += 1
-            lost = -1
+        head: bytes | bytearray = pending
+        tail: bytes | bytearray = chunk
+        if splitter.overlap:  # a separator may lie across both
+            pending += chunk
+            head, tail = b"", pending
+        cut = splitter.last_cut(tail, searched if splitter.overlap else 0)
         if cut:
-            block = _limited(splitter.split(bytes(memoryview(pending)[first:cut]), start + first, number), limit, problems)
+            first = 0
+            problems: tuple[Problem, ...] = ()
+            if lost >= 0:  # and `head` is empty
+                first = splitter.first_cut(tail)
+                cut = max(first, cut)
+                problems = (_too_long(number, lost, limit),)
+                number += 1
+                lost = -1
+            raw = b"".join((head, memoryview(tail)[first:cut]))
+            block = _limited(splitter.split(raw, start + first, number), limit, problems)
             if len(block.numbers) or block.problems:
                 number = _last_number(block) + 1
                 yield block
-            del pending[:cut]
-            start += cut
+            start += len(head) + cut
+            pending = bytearray(memoryview(tail)[cut:])
+        elif not splitter.overlap:
+            pending += chunk
         searched = max(0, len(pending) - splitter.overlap)
-        if limit is not None and len(pending) > limit + splitter.overlap + 2:
+        if lost >= 0 or (limit is not None and len(pending) > limit + splitter.overlap + 2):
             # the tail may hold the beginning of a separator
             lost = start if lost < 0 else lost
             start += searched
             del pending[:searched]
             searched = 0
     if lost >= 0:
-        nothing = splitter.split(b"", start, number)
-        yield _limited(nothing, None, (_too_long(number, lost, limit),))
+        yield _with(_block_of(b"", [], start, number), slice(None), (_too_long(number, lost, limit),))
     elif pending or splitter.is_whole:
         block = _limited(splitter.split(bytes(pending), start, number), limit)
         if len(block.numbers) or block.problems:
@@ -240,14 +246,14 @@ class _Marked:
         #: Bytes at the end of what was searched in which a separator may begin.
         self.overlap = len(mark) - 1
 
-    def last_cut(self, pending: bytearray, searched: int) -> int:
+    def last_cut(self, pending: bytes | bytearray, searched: int) -> int:
         """Where the last document that is complete ends, with its separator; 0 if none is."""
         if self._may_overlap:
             return max((found.end() for found in self._pattern.finditer(pending, searched)), default=0)
         at = pending.rfind(self._mark, searched)
         return 0 if at < 0 else at + len(self._mark)
 
-    def first_cut(self, pending: bytearray) -> int:
+    def first_cut(self, pending: bytes | bytearray) -> int:
         """Where the first document ends, with its separator."""
         return pending.find(self._mark) + len(self._mark)
 
@@ -272,13 +278,10 @@ class _Marked:
         """Where separators end."""
         if len(self._mark) > 1:
             return np.array([found.end() for found in self._pattern.finditer(raw)], np.int64)
-        data, value = np.frombuffer(raw, np.uint8), self._mark[0]
-        if len(data) < _SMALL or not self._keep:
-            return np.flatnonzero(data == value) + 1
-        from jittok.kernels.texts import find_ends
-
-        ends = np.empty(len(data), np.int64)
-        return ends[: find_ends(data, value, ends)]
+        data = np.frombuffer(raw, np.uint8)
+        parts = range(0, len(data), _STEP)
+        found = [np.flatnonzero(data[begin : begin + _STEP] == self._mark[0]) + (begin + 1) for begin in parts]
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 class _BlankLines:
@@ -287,13 +290,13 @@ class _BlankLines:
     is_whole = False
     overlap = 4
 
-    def last_cut(self, pending: bytearray, searched: int) -> int:
+    def last_cut(self, pending: bytes | bytearray, searched: int) -> int:
         """Where the last document that a blank line ends does so, that line included; 0 if none does."""
         position = pending.rfind(b"\n\n", searched)
         other = pending.rfind(b"\n\r\n", searched)
         return max(position + 2 if position >= 0 else 0, other + 3 if other >= 0 else 0)
 
-    def first_cut(self, pending: bytearray) -> int:
+    def first_cut(self, pending: bytes | bytearray) -> int:
         """Where the first document ends."""
         found = _BLANK_LINES.search(pending)
         return found.end() if found else 0
@@ -319,11 +322,11 @@ class _Whole:
     is_whole = True
     overlap = 0
 
-    def last_cut(self, pending: bytearray, searched: int) -> int:
+    def last_cut(self, pending: bytes | bytearray, searched: int) -> int:
         """0: no document is complete before the end."""
         return 0
 
-    def first_cut(self, pending: bytearray) -> int:
+    def first_cut(self, pending: bytes | bytearray) -> int:
         """0."""
         return 0
 

@@ -196,13 +196,13 @@ def _read_json_lines(source: Source, reading: Reading, position: int, number: in
     seen = position
     with Stream(source.path) as stream:
         batch_bytes = reading.batch_bytes or BATCH_BYTES
-        for block in blocks_of(stream, "newline", batch_bytes, False, reading.limit, position, number):
+        for block in blocks_of(stream, "newline", batch_bytes, True, reading.limit, position, number):
             texts: list[str] = []
             problems = list(block.problems)
             kept: list[int] = []
-            content, bounds = block.data.tobytes(), block.indptr.tolist()
+            content, bounds = block.data.data, block.indptr.tolist()
             for i, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
-                text, kind, reason = text_of(content[begin:end])
+                text, kind, reason = text_of(bytes(content[begin:end]))
                 if kind:
                     problems.append(Problem(int(block.numbers[i]), int(block.starts[i]), kind, reason))
                 if text is not None:

@@ -52,7 +52,7 @@ def from_ranks(spec: TokenizerSpec) -> TokenizerSpec:
     made, left, right = last_pairs(model, byte_level=True)
     merges = tuple((token_of[a], token_of[b]) for a, b in zip(left.tolist(), right.tolist(), strict=True))
     vocab = {token: rank for rank, token in token_of.items()}
-    special = _in_vocabulary(spec.added_tokens, vocab)
+    special = _in_vocabulary(tuple(spec.added_tokens), vocab)
     return TokenizerSpec(
         model=BPEModel({**vocab, **special}, merges, ignore_merges=len(made) + 256 < len(vocab)),
         added_tokens=spec.added_tokens,

@@ -28,6 +28,7 @@ from jittok.build.plan import Plan, SplitStage
 from jittok.build.validate import check_merges, check_pieces, check_split, check_unigram, check_vocabulary, check_wordpiece
 from jittok.errors import FormatError, MissingFileError
 from jittok.spec import (
+    AddedTokens,
     BPEModel,
     CharDelimiterSplit,
     DecodeMetaspace,
@@ -47,6 +48,11 @@ from jittok.tables import (
     MISSING_UNKNOWN,
     PRESENT,
     SPECIAL,
+    TOKEN_NORMALIZED,
+    TOKEN_SINGLE_WORD,
+    TOKEN_SPECIAL,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
     UNIGRAM_MISSING,
     UNIGRAM_NUMBERS,
     WORDPIECE_MISSING,
@@ -65,7 +71,7 @@ if TYPE_CHECKING:
     from jittok.rewriting import Rewriter
 
 #: Raised when a file written before could no longer be read as it was meant.
-VERSION = 2
+VERSION = 3
 _DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("<u1"),
     "U16": np.dtype("<u2"),
@@ -189,6 +195,9 @@ def plain(value: Any) -> Any:
             if field.name not in ("vocab", "merges", "ranks", "pieces", "scores"):
                 result[field.name] = plain(getattr(value, field.name))
         return result
+    if isinstance(value, AddedTokens):
+        columns = {"contents": list(value.contents), "ids": value.ids.tolist(), "flags": value.flags.tolist()}
+        return {"kind": "AddedTokens", **columns}
     if isinstance(value, bytes):
         return {"base64": b64encode(value).decode()}
     if isinstance(value, tuple | list):
@@ -386,6 +395,8 @@ def restored(value: Any, given: Mapping[str, Any] | None = None, depth: int = 0)
         raise ValueError("nested too deeply")
     if isinstance(value, list):
         return tuple(restored(item, {}, depth + 1) for item in value)
+    if isinstance(value, dict) and value.get("kind") == "AddedTokens":
+        return _added_tokens(value)
     if isinstance(value, dict) and "kind" in value:
         kind = getattr(spec_module, str(value["kind"]), None)
         if not (isinstance(kind, type) and is_dataclass(kind)):
@@ -403,13 +414,25 @@ def restored(value: Any, given: Mapping[str, Any] | None = None, depth: int = 0)
     return value
 
 
+def _added_tokens(value: dict[str, Any]) -> AddedTokens:
+    contents, ids, flags = value["contents"], value["ids"], value["flags"]
+    if not (set(map(type, contents)) <= {str} and set(map(type, [*ids, *flags])) <= {int}):
+        raise TypeError("AddedTokens: expected strings, and whole numbers")
+    if not len(contents) == len(ids) == len(flags):
+        raise ValueError(f"AddedTokens: {len(contents)} contents, {len(ids)} ids and {len(flags)} flags")
+    known = TOKEN_SINGLE_WORD | TOKEN_STRIP_LEFT | TOKEN_STRIP_RIGHT | TOKEN_NORMALIZED | TOKEN_SPECIAL
+    if flags and (min(flags) < 0 or max(flags) > known):
+        raise ValueError("AddedTokens.flags: unknown bits")
+    return AddedTokens(contents, np.array(ids, np.int64), np.array(flags, np.uint8))
+
+
 _hints = cache(get_type_hints)
 
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the type that a field of a spec is declared with."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
+    if hint is Any or (origin is Sequence and isinstance(value, AddedTokens)):
         return True
     if origin in (Union, UnionType):
         return any(_fits(value, argument) for argument in arguments)
@@ -421,6 +444,8 @@ def _fits(value: Any, hint: Any) -> bool:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             return all(_fits(item, arguments[0]) for item in value)
         return len(value) == len(arguments) and all(map(_fits, value, arguments))
+    if origin is Sequence:
+        return isinstance(value, tuple) and all(_fits(item, arguments[0]) for item in value)
     if origin is Mapping:
         return isinstance(value, dict) and all(
             _fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items()
@@ -439,10 +464,11 @@ def _check_spec(spec: TokenizerSpec, vocabulary: VocabularyTables, where: str) -
         if len(spec.model.pieces) > n_ids:
             raise FormatError(f"{where}: vocabulary has fewer ids than the model")
         expected[own] |= SPECIAL
-    for token in spec.added_tokens:
-        if not 0 <= token.id < n_ids:
-            raise FormatError(f"{where}: the added token {token.content!r} has the id {token.id}, which is not there")
-        expected[token.id] = added_token_flags(token)
+    added = spec.added
+    for place in np.flatnonzero((added.ids < 0) | (added.ids >= n_ids))[:1].tolist():
+        token = added[place]
+        raise FormatError(f"{where}: the added token {token.content!r} has the id {token.id}, which is not there")
+    expected[added.ids] = added_token_flags(added)
     if not np.array_equal(expected, vocabulary.flags):
         raise FormatError(f"{where}: vocabulary.flags does not fit the added tokens; the file is damaged")
     for step in spec.post_processors:

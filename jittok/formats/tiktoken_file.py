@@ -181,14 +181,53 @@ def read(
             f"{where}: the special tokens of this rank file are not known; put its tokenizer_config.json beside it, or pass "
             "special_tokens= (a dict from text to id, {} for none)"
         )
+    return _spec(ranks, regex, _special_tokens(special_tokens, ranks, where), name if encoding is not None else None)
+
+
+def make_spec(
+    ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping[str, int], name: str | None = None
+) -> TokenizerSpec:
+    """Return what a rank file and what is passed with it come to.
+
+    Parameters
+    ----------
+    ranks
+        The bytes of tokens and their ranks.
+    pattern
+        A regular expression.
+    special_tokens
+        From text to id.
+    name
+        The encoding's name.
+
+    Raises
+    ------
+    FormatError, ArgumentTypeError
+        An entry is malformed, or a rank or id comes twice.
+    """
+    for token, rank in ranks.items():
+        if type(token) is not bytes or type(rank) is not int:
+            raise ArgumentTypeError(f"ranks must be a dict from bytes to int; got the entry {token!r}: {rank!r}")
+        if not token or not 0 <= rank < MAX_TOKEN_ID:
+            raise FormatError(f"ranks: the token {token!r} has the rank {rank}; expected 0 to {MAX_TOKEN_ID - 1}")
+    numbers = list(ranks.values())
+    if len(set(numbers)) != len(numbers):
+        raise FormatError(f"ranks: two tokens have the rank {_first_repeated(numbers)!r}; expected unique ranks")
+    _check_single_bytes(ranks, "ranks")
+    return _spec(dict(ranks), pattern, _special_tokens(special_tokens, ranks, "special_tokens"), name)
+
+
+def _spec(
+    ranks: Mapping[bytes, int], pattern: str, added_tokens: tuple[AddedToken, ...], name: str | None
+) -> TokenizerSpec:
     return TokenizerSpec(
         model=RankModel(ranks),
-        added_tokens=_special_tokens(special_tokens, ranks, where),
-        pre_tokenizers=(Split(regex, "isolated", dialect="rust"),),
+        added_tokens=added_tokens,
+        pre_tokenizers=(Split(pattern, "isolated", dialect="rust"),),
         reference="tiktoken",
         default_special="raise",
         source_format="tiktoken",
-        extra={"encoding": name} if encoding is not None else {},
+        extra={} if name is None else {"encoding": name},
     )
 
 
@@ -218,13 +257,17 @@ def parse_ranks(data: bytes, where: str) -> dict[bytes, int]:
         raise FormatError(f"{where}: the token {_first_repeated(tokens)!r} comes twice; expected each once")
     if len(set(numbers)) != len(numbers):
         raise FormatError(f"{where}: two tokens have the rank {_first_repeated(numbers)!r}; expected unique ranks")
+    _check_single_bytes(ranks, where)
+    return ranks
+
+
+def _check_single_bytes(ranks: Mapping[bytes, int], where: str) -> None:
     missing = [value for value in range(256) if bytes((value,)) not in ranks]
     if missing:
         raise FormatError(
             f"{where}: {len(missing)} of the 256 single bytes are no tokens (the first is 0x{missing[0]:02x}), so "
             "some texts could not be encoded; is the file truncated?"
         )
-    return ranks
 
 
 def _ranks_of_lines(lines: bytes) -> list[int] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import json
 import math
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
@@ -17,10 +18,14 @@ from itertools import repeat
 from operator import add, itemgetter
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jittok.errors import FormatError, UnsupportedError
 from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
 from jittok.spec import (
     AddedToken,
+    AddedTokens,
     BertNormalizer,
     BertPreTokenizer,
     BPEModel,
@@ -68,6 +73,14 @@ from jittok.spec import (
     WhitespaceSplit,
     WordLevelModel,
     WordPieceModel,
+)
+from jittok.tables import (
+    TOKEN_NORMALIZED,
+    TOKEN_SINGLE_WORD,
+    TOKEN_SPECIAL,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
+    read_only,
 )
 
 #: The fields of a tokenizer.json.
@@ -118,6 +131,16 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         It asks for a component that jittok does not have.
     """
     with paused_collection():
+        many = _without_many_added_tokens(data)
+        if many is not None:
+            rest, added = many
+            try:
+                root = parse_json(rest, where, parse_float=read_score)
+            except FormatError:
+                root = None  # said again below, with the places of the whole file
+            if root is not None and type(root.value) is dict and root.value.get("added_tokens") == _LEFT_OUT:
+                root.value["added_tokens"] = []
+                return from_json(root, added)
         return from_json(parse_json(data, where, parse_float=read_score))
 
 
@@ -176,8 +199,16 @@ def _power_of_ten(exponent: int) -> float:
     return float(f"1e{exponent}")
 
 
-def from_json(root: Node) -> TokenizerSpec:
-    """Make a spec from a parsed tokenizer.json; see :func:`read`."""
+def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
+    """Make a spec from a parsed tokenizer.json; see :func:`read`.
+
+    Parameters
+    ----------
+    root
+        The whole file.
+    added
+        Its added tokens, as they are stated there; None: they are in `root`.
+    """
     fields = root.mapping()
     for key in fields:
         if key not in TOP_LEVEL:
@@ -187,9 +218,11 @@ def from_json(root: Node) -> TokenizerSpec:
     if "version" in fields and root.child("version").string() != "1.0":
         raise root.child("version").wrong("'1.0', the only version there is")
     model = _model(root.child("model"))
-    added_tokens = _added_tokens(root, model.vocab)
-    known_ids = set(model.vocab.values())
-    known_ids.update(token.id for token in added_tokens)
+    added_tokens = assign_added_ids(_added_tokens(root) if added is None else added, model.vocab)
+    known_ids: set[int] = set()
+    if root.optional("post_processor") is not None:
+        known_ids.update(model.vocab.values())
+        known_ids.update(added_tokens.ids.tolist())
     return TokenizerSpec(
         model=model,
         added_tokens=added_tokens,
@@ -446,38 +479,102 @@ def _strip_join(a: str, b: str, prefix: str) -> str | None:
 # ---------------------------------------------------------------------------------------------- added tokens
 
 
-def _added_tokens(root: Node, vocab: Mapping[str, int]) -> tuple[AddedToken, ...]:
+def _added_tokens(root: Node) -> AddedTokens:
+    """The added tokens, as the file states them."""
+    nothing = AddedTokens((), np.zeros(0, np.int64), np.zeros(0, np.uint8))
+    columns: list[tuple[Any, ...]] = []
     if "added_tokens" not in root.mapping():
-        return ()
+        return nothing
     node = root.child("added_tokens")
     if type(node.value) is not list:
         raise node.wrong("an array of added tokens")
-    flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    tokens = []
-    for item in node.value:
-        # Some files have 100,000 of these: the quick check first, the one that words the error after it.
-        try:
-            token_id, content = item["id"], item["content"]
-            single_word, lstrip, rstrip, normalized, special = [item[flag] for flag in flags]
-            valid = (
-                type(token_id) is int
-                and 0 <= token_id < MAX_TOKEN_ID
-                and type(content) is str
-                and type(single_word) is type(lstrip) is type(rstrip) is type(normalized) is type(special) is bool
-            )
-        except (KeyError, TypeError, IndexError):
-            valid = False
-        if not valid:
-            for bad in node.items():
-                bad.child("id").integer(limit=MAX_TOKEN_ID)
-                bad.child("content").string()
-                for flag in flags:
-                    bad.child(flag).boolean()
-        tokens.append(AddedToken(token_id, content, special, single_word, lstrip, rstrip, normalized))
-    return assign_added_ids(tokens, vocab)
+    # The quick check first, the one that words the error after it.
+    try:
+        columns = list(zip(*map(itemgetter("id", "content", *_FLAGS), node.value), strict=True))
+        valid = not columns or (
+            set(map(type, columns[0])) == {int}
+            and 0 <= min(columns[0]) <= max(columns[0]) < MAX_TOKEN_ID
+            and set(map(type, columns[1])) == {str}
+            and all(set(map(type, column)) == {bool} for column in columns[2:])
+        )
+    except (KeyError, TypeError, IndexError):
+        valid = False
+    if not valid:
+        for bad in node.items():
+            bad.child("id").integer(limit=MAX_TOKEN_ID)
+            bad.child("content").string()
+            for flag in _FLAGS:
+                bad.child(flag).boolean()
+    if not columns:
+        return nothing
+    flags = np.array([column for column in columns[2:]], np.uint8)
+    bits = np.array(list(_FLAGS.values()), np.uint8)
+    return AddedTokens(columns[1], np.array(columns[0], np.int64), (flags * bits[:, None]).sum(axis=0, dtype=np.uint8))
 
 
-def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> tuple[AddedToken, ...]:
+def _without_many_added_tokens(data: bytes) -> tuple[bytes, AddedTokens] | None:
+    """A tokenizer.json without its added tokens, and these, where there are very many, in plain form; else None.
+
+    Where they were, `_LEFT_OUT` stands. That this is the field of the file must be checked.
+    """
+    if len(data) < _MANY_BYTES:
+        return None
+    start = _ADDED_TOKENS.search(data)
+    # Each token has some hundred bytes; most files have few of them, and are mostly vocabulary.
+    room = 0 if start is None else (data.count(b'"content"'))
+    if start is None or room < _MANY:
+        return None
+    from jittok.kernels.json_tokens import ESCAPED, read_added_tokens
+
+    names = [name.encode() for name in ("id", "content", *_FLAGS)]
+    name_indptr = np.cumsum([0, *map(len, names)])
+    array = read_only(np.frombuffer(data, np.uint8))
+    ids, flags = np.empty(room, np.int64), np.empty(room, np.uint8)
+    contents, sizes = np.empty(len(data), np.uint8), np.zeros(2, np.int64)
+    end = read_added_tokens(
+        read_only(np.frombuffer(b"".join(names), np.uint8)),
+        read_only(name_indptr),
+        read_only(np.array([0, 0, *_FLAGS.values()], np.uint8)),
+        array,
+        start.end() - 1,
+        ids,
+        flags,
+        contents,
+        sizes,
+    )
+    if end < 0:
+        return None
+    n = int(sizes[0])
+    try:
+        strings = contents[: int(sizes[1])].tobytes().decode().split("\n")[:n]
+        for place in np.flatnonzero(flags[:n] & ESCAPED).tolist():
+            strings[place] = json.loads(f'"{strings[place]}"')
+            strings[place].encode()  # no half of a surrogate pair
+    except ValueError:
+        return None
+    if ids[:n].max(initial=0) >= MAX_TOKEN_ID:
+        return None
+    added = AddedTokens(strings, ids[:n], flags[:n] & np.uint8(255 - ESCAPED))
+    return data[: start.end() - 1] + json.dumps(_LEFT_OUT).encode() + data[end:], added
+
+
+#: The flags of an added token, and their bits in :class:`~jittok.spec.AddedTokens`.
+_FLAGS = {
+    "single_word": TOKEN_SINGLE_WORD,
+    "lstrip": TOKEN_STRIP_LEFT,
+    "rstrip": TOKEN_STRIP_RIGHT,
+    "normalized": TOKEN_NORMALIZED,
+    "special": TOKEN_SPECIAL,
+}
+#: Added tokens are taken out of a file before it is parsed if there are so many, in so many bytes.
+_MANY = 20_000
+_MANY_BYTES = 100 * _MANY
+#: The beginning of the added tokens. In a string, a backslash would stand before each quotation mark.
+_ADDED_TOKENS = re.compile(rb'"added_tokens"[ \n\r\t]*:[ \n\r\t]*\[')
+_LEFT_OUT = ["these were read already"]
+
+
+def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> AddedTokens:
     """Give added tokens the ids that the reference gives them, whatever the file says.
 
     The reference adds them anew by their content: one that is in the model's vocabulary keeps that id; any
@@ -487,38 +584,42 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
 
     Returns
     -------
-    tuple of AddedToken
+    AddedTokens
         In order of id.
     """
-    ids: dict[str, int] = {}
-    by_id: dict[int, AddedToken] = {}
-    special: set[str] = set()
-    next_id = len(vocab)
-    for token in tokens:
-        content = token.content
-        if not content:
-            continue
-        token_id = ids.get(content)
-        if token_id is None:
-            token_id = vocab.get(content)
-        if token_id is None:
-            token_id = next_id
-            next_id += 1
-        ids[content] = token_id
-        if token.special:
-            special.add(content)
-        if token.id != token_id or token.special != (content in special):
-            token = AddedToken(
-                token_id,
-                content,
-                content in special,
-                token.single_word,
-                token.lstrip,
-                token.rstrip,
-                token.normalized,
-            )
-        by_id[token_id] = token
-    return tuple(by_id[token_id] for token_id in sorted(by_id))
+    added = AddedTokens.of(tokens)
+    if "" in added.contents:
+        added = added.take(np.array([place for place, content in enumerate(added.contents) if content], np.int64))
+    contents, flags = added.contents, added.flags
+    if len(set(contents)) < len(contents):
+        places: dict[str, int] = {}
+        again = flags.copy()
+        last = []
+        for place, content in enumerate(contents):
+            first = places.setdefault(content, place)
+            # The id is that of the first, the flags are those of the last.
+            again[first] = flags[place] | (again[first] & TOKEN_SPECIAL)
+            last.append(first)
+        # Of two tokens with one id, the one that was added last counts.
+        order = list(dict.fromkeys(reversed(last)))[::-1]
+        in_order = np.array(sorted(set(last)), np.int64)
+        ids = dict(zip(in_order.tolist(), _new_ids([contents[place] for place in in_order], vocab).tolist(), strict=True))
+        contents = tuple(contents[place] for place in order)
+        flags = again[order]
+        numbers = np.array([ids[place] for place in order], np.int64)
+    else:
+        numbers = _new_ids(contents, vocab)
+    added = AddedTokens(contents, numbers, flags).last_of_each_id()
+    rises = bool((np.diff(added.ids) > 0).all())
+    return added if rises else added.take(np.argsort(added.ids, kind="stable"))
+
+
+def _new_ids(contents: Sequence[str], vocab: Mapping[str, int]) -> NDArray[np.int64]:
+    """The id of each content in the vocabulary; of those that are not there, numbers from its size on."""
+    ids = np.fromiter(map(vocab.get, contents, repeat(-1)), np.int64, len(contents))
+    new = ids < 0
+    ids[new] = len(vocab) + np.arange(int(new.sum()))
+    return ids
 
 
 # ------------------------------------------------------------------------------------- chains of components
@@ -942,7 +1043,8 @@ def write(spec: TokenizerSpec) -> bytes:
     if not isinstance(model, BPEModel | WordPieceModel | WordLevelModel | UnigramModel):
         kind, other = ("byte ranks", ".tiktoken") if isinstance(model, RankModel) else ("a SentencePiece model", ".model")
         raise UnsupportedError(f"a tokenizer.json cannot be written from {kind}; save as {other} or jittok")
-    if assign_added_ids(spec.added_tokens, model.vocab) != tuple(sorted(spec.added_tokens, key=lambda t: t.id)):
+    in_order = spec.added.take(np.argsort(spec.added.ids, kind="stable"))
+    if assign_added_ids(spec.added, model.vocab) != in_order:
         raise UnsupportedError(
             "a tokenizer.json cannot keep the ids of these added tokens: tokenizers numbers those that are not "
             "in the vocabulary one by one from the vocabulary's size"

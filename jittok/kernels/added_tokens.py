@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, kernel
-from jittok.kernels.machine import equal_bits, highest_bit
+from jittok.kernels.machine import equal_bits, highest_bit, load64, multiply
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
     ADDED_TOKENS_MAX_LENGTH,
+    ADDED_TOKENS_SHIFT,
     ADDED_TOKENS_SKIPPING,
+    SEEN_FACTOR,
     TOKEN_SINGLE_WORD,
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
@@ -32,6 +34,8 @@ SPACE = 16
 
 #: How many kinds of token endings the search compares at most.
 MAX_ENDINGS = 8
+
+_FACTOR = np.uint64(SEEN_FACTOR)
 
 
 @helper
@@ -69,16 +73,71 @@ def _last_ending(data: Any, low: Any, position: Any, endings: Any) -> int:
     return low
 
 
+@helper
+def _may_end(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> int:
+    """Whether a token may end before `end`; see AddedTokenTables.gate. 1 for some places where none does."""
+    if end < 8:
+        return 1
+    kinds = int(gate[(np.int64(data[end - 1]) << 8) | np.int64(data[end - 2])])
+    if kinds & 1:
+        return 1
+    # The last byte counts most: of what is loaded it is the highest already.
+    word = load64(data, end - 8)
+    length = 8
+    left = kinds << 1 & 255
+    while left:
+        if left & 128:
+            low = np.uint64(64 - 8 * length)
+            hashed = multiply(((word >> low) << low) ^ np.uint64(length), _FACTOR)
+            place = hashed >> np.uint64(shift)
+            if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
+                place = (hashed << np.uint64(64 - shift)) >> np.uint64(shift)
+                if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
+                    return 1
+        left = left << 1 & 255
+        length -= 1
+    return 0
+
+
 @kernel
 def may_hold_added_tokens(endings: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any) -> int:
     """Say whether any of the segments ``first <= i < last`` may hold an added token; see AddedTokenTables.endings.
 
     Returns 1 or 0, at several GB/s. It is small and so quick to compile; most text needs no more.
     """
-    if endings.shape[0] == 0:
+    n_endings = endings.shape[0]
+    if n_endings == 0:
         return 1
     for segment in range(first, last):
-        if _last_ending(data, starts[segment], ends[segment], endings) > starts[segment]:
+        begin = starts[segment]
+        end = ends[segment]
+        if begin == end:
+            continue
+        found = np.uint64(0)
+        for e in range(n_endings):
+            ending = endings[e, 0]
+            has_before = endings[e, 1]
+            before = endings[e, 2]
+            if has_before == 0 and data[begin] == ending:
+                return 1
+            base = begin + 1
+            while base < end:
+                beyond = base + 64 - end
+                if beyond > 0:
+                    # The last block begins so much earlier; or holds bytes after the segment, which count for nothing.
+                    if base - beyond > begin:
+                        base -= beyond
+                        beyond = 0
+                    elif base + 64 > data.shape[0]:
+                        return 1  # no room to read a block
+                equal = equal_bits(data, base, ending)
+                if has_before:
+                    equal &= equal_bits(data, base - 1, before)
+                if beyond > 0:
+                    equal &= (np.uint64(1) << np.uint64(64 - beyond)) - np.uint64(1)
+                found |= equal
+                base += 64
+        if found != 0:
             return 1
     return 0
 
@@ -121,7 +180,9 @@ def find_added_tokens(
     Notes
     -----
     Time is linear in the bytes of the segments, and with tokens of up to `WINDOW` bytes memory is that of
-    the rows plus at most `WINDOW` candidates. Built without `skipping`, tokens not enabled that begin with
+    the rows plus at most `WINDOW` candidates. Where no token is near, a byte costs a look at the kinds of endings, with
+    many kinds into a filter of endings, and the automaton does not run; it stops where the tokens that it may be in
+    cannot end where they would. Built without `skipping`, tokens not enabled that begin with
     each other cost one step for each such prefix. Source: A. Aho, M. Corasick, "Efficient string matching",
     1975; the rules are those of tokenizers 0.23.3 and tiktoken 0.14.0.
     """
@@ -141,6 +202,11 @@ def find_added_tokens(
     word_class_of = tables.word_class_of
     endings = tables.endings
     filtered = endings.shape[0] > 0
+    depths = tables.depths
+    gate = tables.gate
+    seen = tables.seen
+    shift = tables.numbers[ADDED_TOKENS_SHIFT]
+    gated = gate.shape[0] > 0
     for segment in range(first, last):
         begin = starts[segment]
         end = ends[segment]
@@ -161,9 +227,15 @@ def find_added_tokens(
                     position = _last_ending(data, low, position, endings)
                     if position == low:
                         break
+                elif state == 0 and gated:
+                    while position > low and _may_end(gate, seen, shift, data, position) == 0:
+                        position -= 1
+                    if position == low:
+                        break
                 position -= 1
                 byte = data[position]
                 child = 0
+                before = state
                 while state != 0:
                     child = child_start[state]
                     past = child_start[state + 1]
@@ -176,7 +248,11 @@ def find_added_tokens(
                     if child < child_start[state + 1] and labels[child] == byte:
                         break
                     state = fallback[state]
+                fell = state != before
                 state = child if state != 0 else root_next[byte]
+                if gated and fell:
+                    while state != 0 and _may_end(gate, seen, shift, data, position + depths[state]) == 0:
+                        state = fallback[state]
                 if state != 0 and longest[state] >= 0 and position < middle:
                     if count + found == capacity:
                         return -(2 * capacity + WINDOW)
@@ -242,33 +318,45 @@ def find_added_tokens(
 
 @kernel
 def build_automaton(
-    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, current: Any
-) -> int:
-    """Build the automaton of the sorted, distinct, reversed tokens.
+    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, depths: Any,
+    strings: Any, current: Any,
+) -> int:  # fmt: skip
+    """Build the automaton of distinct tokens, read backwards.
 
     Parameters
     ----------
-    order : int32[n_tokens]
-        Which token each of the sorted strings is.
-    indptr : int64[n_tokens + 1], data : uint8[n_bytes]
-        The strings, sorted, one after another.
-    child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest : int32[n_bytes + 1]
-        Output, see :class:`AddedTokenTables`.
-    current : int32[2, n_tokens]
-        Scratch: the strings longer than the present depth, and the state of each.
+    order : int32[n]
+        The tokens, sorted by what they are when read backwards; not empty.
+    indptr : int64[n_tokens + 1], data : uint8[m]
+        Token i is ``data[indptr[i]:indptr[i + 1]]``.
+    child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest, depths : int32[n_bytes + 1]
+        Output, see :class:`AddedTokenTables`; of the `n_bytes` that these tokens have in all.
+    strings : uint8[n_bytes]
+        Scratch: the tokens backwards, one after another.
+    current : int32[4, n]
+        Scratch, for each token that is longer than the present depth: where its next byte and its end are in
+        `strings`, its state, and its number.
 
     Returns
     -------
     int
         The number of states. Time is linear in `n_bytes`, times the logarithm of the number of children.
     """
-    n_active = indptr.shape[0] - 1
+    n_active = order.shape[0]
+    at = 0
     for i in range(n_active):
-        current[0, i] = i
-        current[1, i] = 0
+        token = order[i]
+        current[0, i] = at
+        for place in range(indptr[token + 1] - 1, indptr[token] - 1, -1):
+            strings[at] = data[place]
+            at += 1
+        current[1, i] = at
+        current[2, i] = 0
+        current[3, i] = token
     n_states = 1
     fallback[0] = 0
     longest[0] = -1
+    depths[0] = 0
     child_start[0] = 1
     depth = 0
     closed = 0  # states below this one know where their children start
@@ -276,10 +364,11 @@ def build_automaton(
         kept = 0
         parent = -1
         label = -1
+        depth += 1
         for i in range(n_active):
-            string = current[0, i]
-            byte = np.int64(data[indptr[string] + depth])
-            state = current[1, i]
+            at = int(current[0, i])
+            byte = int(strings[at])
+            state = int(current[2, i])
             if state != parent or byte != label:
                 while closed < state:
                     closed += 1
@@ -288,13 +377,14 @@ def build_automaton(
                 label = byte
                 labels[n_states] = byte
                 longest[n_states] = -1
+                depths[n_states] = depth
                 # The fallback: the first state on the parent's chain that has such a child.
                 chain = state
                 fallback[n_states] = 0
                 while chain != 0:
-                    chain = fallback[chain]
-                    first = child_start[chain]
-                    last = child_start[chain + 1]
+                    chain = int(fallback[chain])
+                    first = int(child_start[chain])
+                    last = int(child_start[chain + 1])
                     past = last
                     while first < last:
                         half = (first + last) >> 1
@@ -306,14 +396,15 @@ def build_automaton(
                         fallback[n_states] = first
                         break
                 n_states += 1
-            if indptr[string] + depth + 1 == indptr[string + 1]:
-                longest[n_states - 1] = order[string]
+            if at + 1 == int(current[1, i]):
+                longest[n_states - 1] = current[3, i]
             else:
-                current[0, kept] = string
-                current[1, kept] = n_states - 1
+                current[0, kept] = at + 1
+                current[1, kept] = current[1, i]
+                current[2, kept] = n_states - 1
+                current[3, kept] = current[3, i]
                 kept += 1
         n_active = kept
-        depth += 1
     while closed < n_states:
         closed += 1
         child_start[closed] = n_states

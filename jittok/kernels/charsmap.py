@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_block, count_bits, equal_bits, highest_bit, range_bits, trailing_zeros
+from jittok.kernels.machine import copy_block, count_bits, equal_bits, highest_bit, load64, range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, sequence_length
 from jittok.tables import (
     CHARSMAP_BLANK,
@@ -181,6 +181,36 @@ def plain_block(
 
 
 @helper
+def copy_triples(page_of: Any, entries: Any, data: Any, position: int, end: int, result: Any, written: int) -> int:
+    """Copy characters of three bytes, up to one that is not just copied; returns the number of bytes."""
+    at = np.int64(position)
+    stop = min(np.int64(end) - 2, data.size - 8, position + result.size - written - ROOM)
+    entry = np.int64(0)
+    shift = written - position
+    while at < stop:
+        eight = np.int64(load64(data, at))
+        codepoint = (eight & 0xF) << 12 | (eight >> 2 & 0xFC0) | (eight >> 16 & 0x3F)
+        # Well-formed, and neither too long nor a surrogate.
+        if eight & 0xC0C0F0 != 0x8080E0 or codepoint < 0x800 or codepoint >> 11 == 0xD800 >> 11:
+            break
+        before = entry
+        page = np.int64(page_of[np.uint64(codepoint >> 7)])
+        entry = np.int64(entries[np.uint64(page << 7 | codepoint & 127)])
+        if entry & ~CHARSMAP_LONGER != 0:
+            entry = before
+            break
+        result[np.uint64(at + shift)] = eight & 0xFF
+        result[np.uint64(at + shift + 1)] = eight >> 8 & 0xFF
+        result[np.uint64(at + shift + 2)] = eight >> 16 & 0xFF
+        at += 3
+    if at > position and entry & CHARSMAP_LONGER and at < end:
+        following = np.int64(entry_at(page_of, entries, data, at, end))
+        if (following >> 3) & CHARSMAP_CONTINUES:  # it may belong to the last one
+            at -= 3
+    return at - position
+
+
+@helper
 def put_blank(result: Any, at: Any, size: Any) -> None:
     """Write what stands for a blank, of 1 or 3 bytes."""
     if size == 1:
@@ -293,6 +323,21 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 if length < 64:
                     break
         while position < end:
+            if not is_front and data[np.uint64(position)] & 0xF0 == 0xE0:
+                length = np.int64(copy_triples(page_of, entries, data, position, end, result, written))
+                if length > 0:
+                    n = length // 3
+                    if aligned and source - count != shift:
+                        n_runs = note_source(out, n_runs, count - first, source)
+                        shift = source - count
+                    position += length
+                    written += length
+                    source += n
+                    count += n
+                    after_blank = False
+                    if position >= end:
+                        break
+                patience = max(patience, np.int64(1))  # what stopped that comes by itself
             # Whole blocks, up to what is not just copied. The codepoint before that may belong to it.
             while patience <= 0 and not is_front and position <= last_block and position < end:
                 stop = np.uint64(0)

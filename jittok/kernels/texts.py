@@ -1,4 +1,4 @@
-"""Look through the texts of a corpus: where lines end, and what is odd about them."""
+"""Look through the texts of a corpus: what is odd about them."""
 
 from __future__ import annotations
 
@@ -11,39 +11,6 @@ from jittok.kernels.machine import equal_bits, trailing_zeros
 
 #: Positions in what ``survey_texts`` writes.
 BLANK, LONG, WITH_NUL, WITH_LINE_SEPARATOR = range(4)
-
-
-@kernel
-def find_ends(data: Any, value: int, out: Any) -> int:
-    """Find a byte.
-
-    Parameters
-    ----------
-    data : uint8[m]
-    value : int
-        The byte.
-    out : int64[n]
-        Receives the places after each one found; at least as many as there are.
-
-    Returns
-    -------
-    int
-        Number of places. Linear.
-    """
-    n = np.int64(0)
-    at = np.int64(0)
-    while at + 64 <= data.size:
-        bits = equal_bits(data, at, value)
-        while bits != 0:
-            out[np.uint64(n)] = at + trailing_zeros(bits) + 1
-            n += 1
-            bits &= bits - np.uint64(1)
-        at += 64
-    for i in range(at, data.size):
-        if int(data[i]) == value:
-            out[np.uint64(n)] = i + 1
-            n += 1
-    return n
 
 
 @kernel
