@@ -24,6 +24,7 @@ from .spec import (
     AddedTokens,
     BPEModel,
     ByteLevel,
+    MarianModel,
     Metaspace,
     PieceType,
     Prepend,
@@ -137,6 +138,8 @@ class Tokenizer:
             check_vocabulary(spec)  # faults are found now, tables are built when a token is looked up
         self._engine = Engine(self.plan)
         unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
+        if spec.reference == "llama.cpp":  # which shows tokens as they are
+            unknown = None
         self._vocabulary = Vocabulary(
             partial(build_vocabulary, spec) if vocabulary is None else vocabulary,
             spec.added_tokens,
@@ -327,7 +330,8 @@ class Tokenizer:
         ends.post_processor.check(settings, pairs is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
-        if not (spans or reverse or overflowing or is_split_into_words or pairs is not None):
+        asks_for_more = spans or reverse or overflowing or is_split_into_words or pairs is not None
+        if not asks_for_more and not isinstance(self.spec.model, MarianModel):
             framing = ends.post_processor.framing(ends.add_special_tokens, settings)
             if framing is not None:
                 # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
@@ -337,7 +341,8 @@ class Tokenizer:
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
                 vocabulary = ends.post_processor.vocabulary
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
-        parts, kept = [], []
+        parts = []
+        kept: list[TextSource] = []
         later_words = None
         for name, given in (("texts", texts),) if pairs is None else (("texts", texts), ("pairs", pairs)):
             if is_split_into_words:
@@ -359,6 +364,7 @@ class Tokenizer:
                     )
                     words = False
             encoded = self._engine.encode_source(source, spans=spans, words=words, special=policy, threads=threads)
+            encoded = self._with_known_ids(encoded, source, policy)
             parts.append(ends.ordered(encoded))
         return ends.post_processor.process_batch(
             *parts,
@@ -433,7 +439,7 @@ class Tokenizer:
         Raises
         ------
         UnsupportedError
-            The tokenizer is not from a rank file.
+            The model does not merge bytes by their ranks, as those of rank files and byte-level ones do.
         ArgumentTypeError
             It is not bytes.
         """
@@ -635,7 +641,7 @@ class Tokenizer:
         draws = self._segmentations.draw(words, 1, alpha=alpha, dropout=dropout, nbest_size=nbest_size, seed=seed)
         ids, lengths, id_ends, _ = draws[0]
         return ends.post_processor.process_batch(
-            ends.ordered(self._engine.with_ids(words, ids, lengths, id_ends)),
+            ends.ordered(self._with_known_ids(self._engine.with_ids(words, ids, lengths, id_ends))),
             add_special_tokens=ends.add_special_tokens,
             texts=(shown,),
             pad_id=self._pad_id,
@@ -869,6 +875,11 @@ class Tokenizer:
         where ids have holes.
         """
         return self._vocabulary.size if self.spec.reference == "tiktoken" else len(self._vocabulary)
+
+    @property
+    def id_limit(self) -> int:
+        """One more than the greatest id, whatever :attr:`vocab_size` says: rows that an embedding table needs."""
+        return self._vocabulary.size
 
     def id_to_token(self, token_id: int) -> str | None:
         """Return the token string of `token_id`, or None where there is no such token."""
@@ -1262,7 +1273,8 @@ class Tokenizer:
         return self._engine.words(source.data, source.indptr, special=policy), shown
 
     def _finished(self, ends: Ends, words: Words, drawn: Drawn, shown: str) -> Encoding:
-        encoded = ends.ordered(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = self._with_known_ids(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = ends.ordered(encoded)
         encoding = ends.post_processor.process(
             encoded, add_special_tokens=ends.add_special_tokens, texts=(shown,)
         )
@@ -1363,9 +1375,42 @@ class Tokenizer:
         policy = self.spec.default_special if special is None else special
         if threads is not None:
             threads = whole_number("threads", threads, 1)
-        return self._engine.encode(
+        encoded = self._engine.encode(
             texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
         )
+        return self._with_known_ids(encoded, Source.of_arrays(texts.data, texts.indptr), policy)
+
+    def _with_known_ids(
+        self, encoded: EncodedTexts, source: Source | None = None, special: SpecialPolicy = "parse"
+    ) -> EncodedTexts:
+        """Encoded texts with ids of the vocabulary for those that only the tables of a Marian pair know.
+
+        Without `source`, which texts they are, unknown characters are not looked up in the vocabulary.
+        """
+        model = self.spec.model
+        if not isinstance(model, MarianModel):
+            return encoded
+        others = np.flatnonzero(encoded.ids >= model.unknown_text)
+        if not len(others):
+            return encoded
+        ids = encoded.ids.copy()
+        ids[others] = model.unk_id
+        # Unknown characters that stand together are one piece, and the vocabulary may have that from the other side.
+        unknown = others[encoded.ids[others] == model.unknown_text]
+        documents = np.searchsorted(encoded.indptr, unknown, side="right") - 1
+        for document in dict.fromkeys(documents.tolist()) if source is not None else ():
+            assert source is not None
+            data, indptr = source.make(document, document + 1)
+            again = self._engine.encode(data, indptr, spans=True, special=special, threads=1)
+            text = data[int(indptr[0]) : int(indptr[1])].tobytes().decode()
+            places = np.flatnonzero(again.ids == model.unknown_text).tolist()
+            for row, place in zip(unknown[documents == document].tolist(), places, strict=True):
+                assert again.spans is not None
+                begin, end = again.spans[place].tolist()
+                surface = (again.shown or {}).get(place)
+                ids[row] = model.vocab.get(self._surface(text[begin:end]) if surface is None else surface, model.unk_id)
+        ids.flags.writeable = False
+        return encoded._replace(ids=ids)
 
     def _encode_one(
         self,
@@ -1493,6 +1538,7 @@ def load(
     format: str | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
+    side: Literal["source", "target"] | None = None,
 ) -> Tokenizer:
     """Load a tokenizer from a file or directory; its content decides the format.
 
@@ -1500,13 +1546,16 @@ def load(
     ----------
     path
         tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a SentencePiece
-        model, a .tiktoken rank file, a tekken.json, or a jittok file.
+        model, a .tiktoken rank file, a tekken.json, a GGUF file, the directory of a Marian pair (source.spm, target.spm,
+        vocab.json), or a jittok file.
     format
-        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken" or
-        "jittok".
+        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken",
+        "gguf", "marian" or "jittok".
     pattern, special_tokens
         Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
         special tokens with their ids.
+    side
+        Of a Marian pair: whose text it is for, "source" (the default) or "target".
 
     Returns
     -------
@@ -1516,6 +1565,8 @@ def load(
     ------
     MissingFileError, FormatError, UnknownFormatError, UnsupportedError, RegexError
         The file cannot be read; the message names the field and what was expected.
+    ArgumentError
+        An argument is for files of another format, or has no such value.
     """
     from .formats.detect import locate, read_spec
 
@@ -1524,7 +1575,7 @@ def load(
         from .formats import jittok_file
 
         return _from_stored(jittok_file.read(file))
-    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens)
+    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens, side=side)
     try:
         return Tokenizer(spec)
     except (FormatError, RegexError, UnsupportedError) as error:
@@ -1539,7 +1590,7 @@ def load_bytes(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Tokenizer:
-    """Load a tokenizer from the content of a file: a tokenizer.json, a SentencePiece model, a rank file or a tekken.json.
+    """Load a tokenizer from the content of a file: tokenizer.json, SentencePiece model, rank file, tekken.json or GGUF.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ binary search in sorted hashes, so a saved vocabulary is usable as soon as it is
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from .spec import (
     BPEModel,
     ByteLevel,
     DecodeByteLevel,
+    DecodeLlamaCpp,
     MapBytes,
     PieceType,
     RankModel,
@@ -90,7 +92,7 @@ def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int
     tokens, ids
         Of the model.
     added : AddedTokens
-        Of each id the last.
+        The last added token of each id.
 
     Raises
     ------
@@ -159,11 +161,13 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
         of_model[number] = by_id[number] == contents[place]
     for number, content in zip(added.ids.tolist(), contents, strict=True):
         by_id[number] = content
-    flags[added.ids] |= added_token_flags(added)
+    flags[added.ids] |= added_token_flags(added, spec.reference)
     encoded = _encoded(by_id)
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
-    if is_byte_level(spec) and not isinstance(model, RankModel):
+    if spec.decoders and isinstance(spec.decoders[0], DecodeLlamaCpp):
+        token_bytes, bytes_indptr = _joined(llama_cpp_bytes(by_id, spec.decoders[0]))
+    elif is_byte_level(spec) and not isinstance(model, RankModel):
         token_bytes, bytes_indptr = _from_alphabet(by_id, strings, string_indptr, of_model)
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
@@ -190,8 +194,76 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     return tables
 
 
-def added_token_flags(tokens: AddedTokens) -> NDArray[np.uint8]:
-    """Return the bits of ``VocabularyTables.flags`` of each of some added tokens."""
+def llama_cpp_bytes(tokens: list[str], step: DecodeLlamaCpp) -> list[bytes]:
+    """Return the bytes that each token leaves in text, by llama.cpp's rules.
+
+    Parameters
+    ----------
+    tokens
+        By id.
+    step
+        How they are written, and their types.
+
+    Returns
+    -------
+    list of bytes
+        A character that is not in the byte alphabet stands for itself.
+    """
+    result = []
+    alphabet = {chr(i): bytes([byte]) for i, byte in enumerate(alphabet_bytes().tolist()) if byte >= 0}
+    types = step.types.ljust(len(tokens), bytes([PieceType.USER_DEFINED]))
+    for token, kind in zip(tokens, types, strict=False):
+        if kind == PieceType.NORMAL and step.style != "pieces":
+            result.append(b"".join(alphabet.get(character) or character.encode() for character in token))
+        elif kind == PieceType.NORMAL:
+            result.append(token.replace("\u2581", " ").encode())
+        elif kind == PieceType.USER_DEFINED:
+            result.append(unescaped(token.encode()) if step.style == "escaped" else token.encode())
+        elif kind == PieceType.BYTE:
+            digits = token[3:5]
+            result.append(bytes([int(digits, 16)]) if re.fullmatch("[0-9a-fA-F]{2}", digits) else b"")
+        else:
+            result.append(b"")
+    return result
+
+
+def unescaped(token: bytes) -> bytes:
+    r"""Return the bytes of a token of RWKV's: ``\t``, ``\n``, ``\r`` and ``\xNN`` stand for bytes, ``\`` for what follows.
+
+    Parameters
+    ----------
+    token
+        As the file has it.
+    """
+    result = bytearray()
+    at = 0
+    while at < len(token):
+        byte = token[at : at + 1]
+        at += 1
+        if byte != b"\\":
+            result += byte
+            continue
+        if at == len(token):
+            break
+        byte = token[at : at + 1]
+        at += 1
+        if byte == b"x":
+            value = 0
+            digits = token[at : at + 2]
+            if len(digits) < 2:
+                break
+            for digit in digits:
+                value = value << 4 & 0xFF
+                value = value + (digit - 0x57 if digit >= 0x61 else digit - 0x30) & 0xFF
+            result.append(value)
+            at += 2
+        else:
+            result += {b"t": b"\t", b"n": b"\n", b"r": b"\r"}.get(byte, byte)
+    return bytes(result)
+
+
+def added_token_flags(tokens: AddedTokens, reference: str) -> NDArray[np.uint8]:
+    """Return the bits of ``VocabularyTables.flags`` of each of some added tokens; `reference` says how they are shown."""
     flags = tokens.flags
     result = np.full(len(flags), PRESENT | ADDED, np.uint8)
     for given, bit in (
@@ -199,6 +271,8 @@ def added_token_flags(tokens: AddedTokens) -> NDArray[np.uint8]:
         (TOKEN_STRIP_LEFT | TOKEN_STRIP_RIGHT, STRIPS),
         (TOKEN_NORMALIZED, NORMALIZED),
     ):
+        if bit == STRIPS and reference == "llama.cpp":
+            continue  # it shows them as they are
         result[(flags & given) != 0] |= bit
     return result
 
