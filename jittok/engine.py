@@ -1180,6 +1180,9 @@ class Engine:
         at, stop = _byte_ranges(rows, start, part_end, length)
         number, source = parts.codepoints.number, parts.codepoints.start
         part = np.searchsorted(part_end, rows, side="right")
+        if not self.plan.is_sentencepiece:
+            # Several steps may have rewritten and cut the text: what the model saw is all that is sure.
+            return self._strings(parts.data, rows, at, stop)
         wanted = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
         wanted |= self._loses_context(parts.data, start[part], at, stop)
         return self._strings(parts.data, rows[wanted], at[wanted], stop[wanted])
@@ -1239,7 +1242,8 @@ class Engine:
     ) -> dict[int, str]:
         """The text of tokens, with U+2581 for blanks where they stand for it."""
         normalizer = self.plan.normalizer
-        mark = " " if normalizer is not None and normalizer.keeps_blanks else MARK
+        keeps_blanks = not self.plan.is_sentencepiece or (normalizer is not None and normalizer.keeps_blanks)
+        mark = " " if keeps_blanks else MARK
         return {
             row: data[begin:end].tobytes().decode().replace(" ", mark)
             for row, begin, end in zip(rows.tolist(), at.tolist(), stop.tolist(), strict=True)

@@ -499,12 +499,11 @@ class PostProcessor:
             out_indptr,
             out_spans if both.spans is not None else None,
             out_words if both.word_ids is not None else None,
+            _moved(both.shown, template, ranges, out_indptr) if both.shown else None,
         )
         matched: dict[int, str] = {}
         if has_marks:
             result, matched = self._trim_rows(result, marks[2], documents, texts)
-            if both.shown:
-                matched.update(_moved(both.shown, template, ranges, out_indptr))
         return Batch(
             result.ids,
             result.indptr,
@@ -596,12 +595,17 @@ class PostProcessor:
             piece = slice_of(row)
             if piece:
                 matched[row] = piece
+        # Unknown text is shown as it is, and trimmed as it is shown.
+        for row in np.flatnonzero(ids == self.vocabulary.unknown).tolist() if self.vocabulary.unknown >= 0 else ():
+            piece = (encoded.shown or {}).get(row) or self.vocabulary.surface_of(slice_of(row))
+            if piece:
+                matched[row] = piece
         for step in self.trims:
             before = spans[list(matched)].tolist()
             trim_spans(leading, trailing, step.add_prefix_space, ids, indptr, spans)
             for (row, piece), (begin, end) in zip(matched.items(), before, strict=True):
                 # An added token that took white space of the text with it: that is counted, not its own.
-                left, right = outer_white_space(piece)
+                left, right = outer_white_space(piece, "\u0120")  # the blank of the byte alphabet
                 if step.add_prefix_space and left == 1 and (begin == 0 or row in indptr):
                     left = 0
                 begin = min(begin + left, end)
@@ -618,7 +622,7 @@ class PostProcessor:
     ) -> Trimmed:
         """Return rows with special tokens in them trimmed, each sequence of a row for itself."""
         if not self.trims:
-            return Trimmed(encoded, {})
+            return Trimmed(encoded, dict(encoded.shown or {}))
         # A sequence begins where the sequence id changes or a row begins.
         changes = np.flatnonzero(np.diff(sequence_ids)) + 1
         bounds = np.unique(np.concatenate([encoded.indptr, changes]))

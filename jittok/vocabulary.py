@@ -371,6 +371,8 @@ class Vocabulary:
     ----------
     size
         One more than the greatest id.
+    unknown
+        As given.
     """
 
     def __init__(
@@ -384,7 +386,7 @@ class Vocabulary:
         self._tables = tables
         self.added_tokens = AddedTokens.of(added_tokens)
         self._shown = shown
-        self._unknown = unknown
+        self.unknown = unknown
         self._surface = surface
 
     @cached_property
@@ -545,14 +547,18 @@ class Vocabulary:
                     token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
             result[row] = token
         if self._surface is not None and spans is not None:
-            for row in np.flatnonzero(ids == self._unknown).tolist():
+            for row in np.flatnonzero(ids == self.unknown).tolist():
                 if shown and row in shown:
                     result[row] = shown[row]
                     continue
-                piece = slice_of(row)
+                piece = self.surface_of(slice_of(row))
                 if piece:
-                    result[row] = self._surface(piece)
+                    result[row] = piece
         return result
+
+    def surface_of(self, text: str | None) -> str | None:
+        """Return what an unknown token is shown as that stands for some of the original text."""
+        return text if not text or self._surface is None else self._surface(text)
 
     def trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return how many characters of white space each token string begins and ends with.
@@ -583,13 +589,13 @@ class Vocabulary:
         return counts
 
 
-def outer_white_space(text: str) -> tuple[int, int]:
-    """Return how many characters of White_Space `text` begins and ends with (all of it twice if blank)."""
+def outer_white_space(text: str, more: str = "") -> tuple[int, int]:
+    """Return how many characters of White_Space, or of `more`, `text` begins and ends with (all of it twice if blank)."""
     left = 0
-    while left < len(text) and ord(text[left]) in WHITE_SPACE:
+    while left < len(text) and (ord(text[left]) in WHITE_SPACE or text[left] in more):
         left += 1
     right = 0
-    while right < len(text) and ord(text[-1 - right]) in WHITE_SPACE:
+    while right < len(text) and (ord(text[-1 - right]) in WHITE_SPACE or text[-1 - right] in more):
         right += 1
     return left, right
 

@@ -86,7 +86,9 @@ class Known:
         unknown = model["vocab"][model["unk_id"]][0] if model["type"] == "Unigram" else model["unk_token"]
         stripped = any(t["content"] == unknown and (t["lstrip"] or t["rstrip"]) for t in tokens)
         trimmed = (cleaned or stripped) and "'trim_offsets': True" in str(block["post_processor"])
-        self.spans = "'NF" in names or "'Replace" in names or (drops and byte_level) or trimmed
+        # Of unknown characters in a row, the reference gives each byte the span of all.
+        fallback = model["type"] == "Unigram" and model["byte_fallback"]
+        self.spans = fallback or "'NF" in names or "'Replace" in names or (drops and byte_level) or trimmed
         self.changed = any(ours.normalize(t["content"]) != t["content"] for t in tokens if t["normalized"])
         self.tokens = drops or self.changed or cleaned or stripped
         # Behind a template in a sequence, the reference numbers the parts of the template.
@@ -191,7 +193,12 @@ def compare(seed: int) -> tuple[int, list[Any]]:
         if len(actual.overflowing) != len(expected.overflowing):
             found.append((what, given, "windows", len(actual.overflowing), len(expected.overflowing)))
         for mine, theirs in zip(actual.overflowing, expected.overflowing, strict=False):
-            check(what, given, row(mine, known), reference_row(theirs, known))
+            windows = row(mine, known), reference_row(theirs, known)
+            if "'RobertaProcessing'" in str(block["post_processor"]):
+                # Without special tokens, the reference leaves type id 1 in further windows of a pair's second text.
+                for window in windows:
+                    del window["type ids"]
+            check(what, given, *windows)
 
     def texts() -> tuple[Any, Any, bool]:
         split = rng.random() < 0.3
@@ -221,6 +228,8 @@ def compare(seed: int) -> tuple[int, list[Any]]:
             continue
         if strategy == "only_second" and pair is None:
             continue  # an error only where the text is too long
+        # Of a pair that is cut, the reference numbers the sequences as they were in a row of another length.
+        sequences, known.sequences = known.sequences, True
         reference.enable_truncation(length, stride=stride, strategy=STRATEGIES[strategy], direction=side)
         options = {
             "add_special_tokens": special, "is_split_into_words": split, "max_length": length, "stride": stride,
@@ -233,6 +242,7 @@ def compare(seed: int) -> tuple[int, list[Any]]:
             lambda: reference.encode(text, pair, is_pretokenized=split, add_special_tokens=special),
         )
         reference.no_truncation()
+        known.sequences = sequences
     found += compare_batch(rng, ours, reference, known)
     compared += 1
     if not known.decoded:
