@@ -10,7 +10,7 @@ from jittok.errors import SpecialTokenError, TextError
 
 
 class Bytes:
-    vocab_size = 256
+    vocab_size = id_limit = 256
     fingerprint = "bytes"
 
     def encode_batch(self, texts, add_special_tokens=False, threads=None, special=None):

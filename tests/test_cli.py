@@ -311,3 +311,88 @@ class TestEngine:
         (tmp_path / "one").write_bytes(b"good\nb\xffd\n")
         assert main(["count", str(tmp_path / "one")]) == 1
         assert "byte 6 (0xFF" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------------- corpus jobs
+
+
+def test_json_lines_with_problems(tmp_path, capsys):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": {"b": "one"}}\n{"a": 1}\n\n{"a": {"b": "three"}}\n')
+    command = [str(path), "--field", "a.b"]
+    assert main(["encode", *command, "--out", str(tmp_path / "out")]) == 1
+    assert "a.jsonl: line 2: there is no field 'a.b'" in capsys.readouterr().err
+    command += ["--on-error", "skip", "--json"]
+    assert main(["encode", *command, "--out", str(tmp_path / "out")]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["documents"], summary["tokens"], summary["rejected"]) == (2, 8, {"no field": 1})
+    assert summary["n_bytes"] == path.stat().st_size
+    reject = json.loads((tmp_path / "out" / "a.jsonl.rejects.jsonl").read_text())
+    assert (reject["record"], reject["position"]) == (1, 20)
+    assert main(["count", *command]) == 0
+    counted = json.loads(capsys.readouterr().out)
+    assert (counted["tokens"], counted["documents"], counted["rejected"]) == (8, 2, {"no field": 1})
+    assert main(["count", *command[:-1]]) == 0
+    assert "1 records left out: 1 no field" in capsys.readouterr().out
+
+
+def test_shards_that_are_gone_on_with(tmp_path, capsys, monkeypatch):
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / "in" / str(number)).write_text(f"text {number}|and|more")
+    command = ["encode", str(tmp_path / "in"), "--shard-tokens", "10", "--separator-text", "|", "--document-end", "\n"]
+    command += ["--format", "packed", "--seq-len", "4", "--pad", "\t", "--document-index"]
+    assert main([*command, "--out", str(tmp_path / "whole")]) == 0
+    assert "9 documents, 48 tokens" in capsys.readouterr().out
+    done = []
+
+    def third(self, texts, **_):
+        done.append(texts)
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        return encode(self, texts)
+
+    encode = Bytes.encode_batch
+    with monkeypatch.context() as patch:
+        patch.setattr(Bytes, "encode_batch", third)
+        assert main([*command, "--out", str(tmp_path / "out")]) == 130
+    assert "the same command" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "out"), "--special", "text"]) == 1
+    assert "special is None there, and 'text' now" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert "of the documents were done before" in capsys.readouterr().out
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert [(tmp_path / "out" / name).read_bytes() for name in names] == [
+        (tmp_path / "whole" / name).read_bytes() for name in names
+    ]
+    rows = np.load(tmp_path / "out" / "shard-00000.npy")
+    assert bytes(rows.astype(np.uint8)) == b"text 0\nand\n\t"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--document-end", "no such"], "no token 'no such'"),
+        (["--format", "packed"], "--seq-len"),
+        (["--separator-text", ""], "--separator-text is empty"),
+        (["--column", "x", "--input-format", "parquet"], "a: cannot be read as Parquet"),
+    ],
+)
+def test_wrong_jobs(tmp_path, capsys, arguments, message):
+    (tmp_path / "a").write_text("a")
+    assert main(["encode", str(tmp_path / "a"), "--out", str(tmp_path / "out"), *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_numbers_with_units():
+    number = importlib.import_module("jittok.cli.corpus")._number
+    assert [number(text) for text in ("12", "4k", "1.5M", "2G")] == [12, 4000, 1_500_000, 2_000_000_000]
+    with pytest.raises(SystemExit):
+        main(["encode", "x", "--out", "y", "--shard-tokens", "many"])
+
+
+def test_formats_are_those_of_the_writers():
+    from jittok.corpus.sources import KINDS
+    from jittok.corpus.writing import FORMATS
+
+    assert arguments.FORMATS == FORMATS and arguments.KINDS == KINDS

@@ -10,6 +10,7 @@ import lzma
 import os
 import random
 import sys
+import threading
 import tracemalloc
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jittok.cli.arguments import SEPARATORS
+from jittok.corpus import blocks
 from jittok.corpus import reading as module
 from jittok.corpus.blocks import read_blocks
 from jittok.corpus.reading import Reading, read_documents
@@ -65,7 +67,7 @@ CONTENTS = [
 def texts_of(path, separator, block_size, **options):
     """Documents, and the blocks they came in, whose numbers and places are checked."""
     content = path.read_bytes()
-    found, problems, blocks = [], [], []
+    found, problems = [], []
     for block in read_blocks(str(path), separator, block_size, **options):
         assert block.indptr[0] == 0 and block.indptr[-1] == len(block.data)
         for i, start in enumerate(block.starts.tolist()):
@@ -73,7 +75,6 @@ def texts_of(path, separator, block_size, **options):
             assert content[start : start + len(text)] == text and block.ends[i] >= start + len(text)
             found.append((int(block.numbers[i]), text, int(block.ends[i])))
         problems += block.problems
-        blocks.append(block)
     return found, problems
 
 
@@ -88,6 +89,21 @@ def test_documents_do_not_depend_on_the_block_size(tmp_path, content, block_size
     assert [number for number, _, _ in documents] == list(range(len(documents)))
     assert problems == []
     assert texts_of(path, separator, 1 << 20)[0] == documents
+
+
+@pytest.mark.parametrize("separator", ["newline", "nul"])
+def test_blocks_that_a_kernel_cuts(tmp_path, monkeypatch, separator):
+    monkeypatch.setattr(blocks, "_MUCH", 1)
+    source = random.Random(7)
+    mark = {"newline": b"\n", "nul": b"\0"}[separator]
+    path = tmp_path / "text"
+    for longest in (1, 3, 70, 200, 3000):
+        lengths = [source.randrange(longest) for _ in range(300)]
+        path.write_bytes(mark.join(source.randbytes(n).replace(b"\n", b"x").replace(b"\0", b"y") for n in lengths))
+        expected = by_hand(path.read_bytes(), separator)
+        for size in (64, 100, 1000, 1 << 20):
+            documents, _ = texts_of(path, separator, size)
+            assert [text for _, text, _ in documents] == expected
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3, 5, 1000])
@@ -207,11 +223,31 @@ def test_compressed_files(tmp_path):
         all_of(tmp_path / "bad.gz")
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_standard_input(monkeypatch, pack):
-    stream = io.BufferedReader(io.BytesIO(pack(b"one\ntwo\n")))
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
-    assert all_of("-")[0] == ["one", "two"]
+def zstandard(content):
+    return pytest.importorskip("pyarrow").compress(content, codec="zstd", asbytes=True)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard])
+@pytest.mark.parametrize("content", [b"", b"1", b"one\ntwo\n", b"a line\n" * 50_000])
+def test_standard_input(monkeypatch, pack, content):
+    lines = content.decode().splitlines()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(content))))
+    assert all_of("-")[0] == lines
+    # a pipe, which is written to bit by bit
+    reader, writer = os.pipe()
+
+    def write():
+        data = pack(content)
+        with open(writer, "wb", buffering=0) as file:
+            for begin in range(0, len(data), 5000):
+                file.write(data[begin : begin + 5000])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with open(reader, "rb") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert all_of("-")[0] == lines
+    thread.join()
 
 
 # ---------------------------------------------------------------------------------------------------- JSON lines

@@ -34,7 +34,7 @@ def encode(inputs, tmp_path, **arguments):
 
 @pytest.mark.parametrize("vocab_size", [256, 1 << 16, (1 << 16) + 1])
 def test_raw(tmp_path, inputs, monkeypatch, vocab_size):
-    monkeypatch.setattr(Bytes, "vocab_size", vocab_size)
+    monkeypatch.setattr(Bytes, "id_limit", vocab_size)
     out = encode(inputs, tmp_path, format="raw", document_end=vocab_size - 1, name="some.json")
     about = json.loads((out / "texts.json").read_text())
     assert (about["tokenizer"], about["vocab_size"]) == ("some.json", vocab_size)
@@ -51,7 +51,7 @@ def test_raw(tmp_path, inputs, monkeypatch, vocab_size):
 @pytest.mark.parametrize(("vocab_size", "code", "kind"), [(65_499, 8, np.uint16), (65_500, 4, np.int32)])
 def test_megatron(tmp_path, inputs, monkeypatch, vocab_size, code, kind):
     """Field by field, as ``megatron.core.datasets.indexed_dataset`` reads them."""
-    monkeypatch.setattr(Bytes, "vocab_size", vocab_size)
+    monkeypatch.setattr(Bytes, "id_limit", vocab_size)
     out = encode(inputs, tmp_path, format="megatron", document_end=7)
     with open(out / "texts.idx", "rb") as index:
         assert index.read(9) == b"MMIDIDX\x00\x00"

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
-        print("jittok: interrupted; unfinished output was removed", file=sys.stderr)
+        print("jittok: interrupted; unfinished output was removed, and the same command goes on", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # the reader of our output went away (as `head` does): not an error of ours

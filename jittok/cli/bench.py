@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jittok.cli import arguments
 from jittok.errors import ArgumentError, JittokError
 
@@ -139,6 +137,8 @@ def _libraries(options: argparse.Namespace, tokenizer: Any) -> dict[str, Callabl
 
 def _measured(libraries: dict[str, Callable[[], Any]], texts: list[str], rounds: int) -> dict[str, dict[str, Any]]:
     """MB/s of each library, and whether its ids are jittok's; the libraries take turns."""
+    import numpy as np
+
     sizes = np.cumsum([len(text.encode()) for text in texts])
     rows: dict[str, dict[str, Any]] = {name: {} for name in libraries}
     expected = None

@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jittok.corpus.streams import Stream
+from jittok.memory import Buffers
+from jittok.tables import read_only
 
+Part: TypeAlias = bytes | bytearray | memoryview
 Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
 
 #: Bytes read at a time.
@@ -24,6 +27,9 @@ BLOCK_SIZE = 4 << 20
 #: Bytes looked through at a time: what is made of them stays in the processor's cache.
 _STEP = 1 << 18
 
+#: Blocks from this size on are cut by a kernel, which need not be compiled for smaller ones.
+_MUCH = 1 << 18
+_buffers = Buffers(1 << 26)
 _MARKS: dict[str, bytes] = {"newline": b"\n", "nul": b"\0"}
 _BLANK_LINES = re.compile(rb"\n\r?\n(?:\r?\n)*")
 
@@ -164,8 +170,7 @@ def blocks_of(
                 problems = (_too_long(number, lost, limit),)
                 number += 1
                 lost = -1
-            raw = b"".join((head, memoryview(tail)[first:cut]))
-            block = _limited(splitter.split(raw, start + first, number), limit, problems)
+            block = _limited(splitter.split(head, memoryview(tail)[first:cut], start + first, number), limit, problems)
             if len(block.numbers) or block.problems:
                 number = _last_number(block) + 1
                 yield block
@@ -183,7 +188,7 @@ def blocks_of(
     if lost >= 0:
         yield _with(_block_of(b"", [], start, number), slice(None), (_too_long(number, lost, limit),))
     elif pending or splitter.is_whole:
-        block = _limited(splitter.split(bytes(pending), start, number), limit)
+        block = _limited(splitter.split(b"", memoryview(pending), start, number), limit)
         if len(block.numbers) or block.problems:
             yield block
 
@@ -257,8 +262,11 @@ class _Marked:
         """Where the first document ends, with its separator."""
         return pending.find(self._mark) + len(self._mark)
 
-    def split(self, raw: bytes, start: int, number: int) -> Block:
-        """The documents of `raw`, which begins at `start` of the file."""
+    def split(self, head: Part, tail: Part, start: int, number: int) -> Block:
+        """The documents of two parts, which begin at `start` of the file; no separator ends in the first."""
+        if len(tail) >= _MUCH and len(self._mark) == 1 and not self._keep and tail[-1] == self._mark[0]:
+            return self._copied(head, tail, start, number)
+        raw = b"".join((head, tail))
         mark = len(self._mark)
         cuts = self._cuts(raw)
         is_ended = len(cuts) > 0 and cuts[-1] == len(raw)
@@ -273,6 +281,23 @@ class _Marked:
             indptr[-1] = len(raw) - mark * len(cuts)
             data = np.frombuffer(raw.replace(self._mark, b""), np.uint8)
         return Block(data, indptr, number + np.arange(n), start + bounds[:-1], start + bounds[1:])
+
+    def _copied(self, head: Part, tail: Part, start: int, number: int) -> Block:
+        """As :meth:`split`, where all documents end with one byte."""
+        from jittok.kernels.texts import copy_lines
+
+        source = read_only(np.frombuffer(tail, np.uint8))
+        data = _buffers.empty(len(head) + len(tail) + 64, np.uint8)
+        data[: len(head)] = np.frombuffer(head, np.uint8)
+        ends = np.empty(len(tail) + 1, np.int64)
+        n = copy_lines(source, len(source), self._mark[0], data, len(head), ends[1:])
+        indptr = ends[: n + 1].copy()
+        indptr[0] = 0
+        data = data[: indptr[-1]]
+        data.flags.writeable = False
+        rows = np.arange(n + 1)
+        bounds = indptr + rows + start
+        return Block(data, indptr, number + rows[:-1], bounds[:-1], bounds[1:])
 
     def _cuts(self, raw: bytes) -> npt.NDArray[np.int64]:
         """Where separators end."""
@@ -301,8 +326,9 @@ class _BlankLines:
         found = _BLANK_LINES.search(pending)
         return found.end() if found else 0
 
-    def split(self, raw: bytes, start: int, number: int) -> Block:
-        """The documents of `raw`."""
+    def split(self, head: Part, tail: Part, start: int, number: int) -> Block:
+        """The documents of two parts."""
+        raw = b"".join((head, tail))
         spans = []
         at = 0
         gaps = [found.span() for found in _BLANK_LINES.finditer(raw)]
@@ -330,8 +356,9 @@ class _Whole:
         """0."""
         return 0
 
-    def split(self, raw: bytes, start: int, number: int) -> Block:
+    def split(self, head: Part, tail: Part, start: int, number: int) -> Block:
         """The document."""
+        raw = b"".join((head, tail))
         return _block_of(raw, [(0, len(raw))], start, number)
 
 

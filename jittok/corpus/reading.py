@@ -196,7 +196,7 @@ def _read_json_lines(source: Source, reading: Reading, position: int, number: in
     seen = position
     with Stream(source.path) as stream:
         batch_bytes = reading.batch_bytes or BATCH_BYTES
-        for block in blocks_of(stream, "newline", batch_bytes, True, reading.limit, position, number):
+        for block in blocks_of(stream, "newline", batch_bytes, False, reading.limit, position, number):
             texts: list[str] = []
             problems = list(block.problems)
             kept: list[int] = []

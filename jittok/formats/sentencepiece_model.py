@@ -294,7 +294,9 @@ def check_pieces(
         raise FormatError(
             f"{where}: trainer_spec.byte_fallback is true, but the byte piece {missing} is missing; {_REMEDY}"
         )
-    if kind == "unigram" and all(piece_type in _RESERVED for piece_type in set(types)):
+    if kind == "unigram" and not any(
+        piece_type not in _RESERVED and piece != "\0" for piece, piece_type in zip(pieces, types, strict=True)
+    ):
         raise FormatError(f"{where}: no piece stands for text; expected normal or user-defined pieces; {_REMEDY}")
 
 

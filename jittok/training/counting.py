@@ -241,7 +241,7 @@ class _Table:
         slot_bits, long_bits, kept = self._bits
         # Four times as many places while the table is small: moving words costs little in all.
         if used + CHUNK > 1 << (slot_bits - 1):
-            slot_bits += 2 if slot_bits < 18 else 1
+            slot_bits += 2 if slot_bits < 17 else 1
         if long_used + CHUNK // 8 > 1 << (long_bits - 1):
             long_bits += 2 if long_bits < 16 else 1
         if kept_used + max(needed, CHUNK_BYTES) > kept:
