@@ -228,7 +228,7 @@ def zstandard(content):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard])
-@pytest.mark.parametrize("content", [b"", b"1", b"one\ntwo\n", b"a line\n" * 50_000])
+@pytest.mark.parametrize("content", [b"", b"1", b"one\ntwo\n", b"a line\n" * 20_000])
 def test_standard_input(monkeypatch, pack, content):
     lines = content.decode().splitlines()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pack(content))))
