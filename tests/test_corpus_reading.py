@@ -212,7 +212,7 @@ def all_of(path, reading=None, **options):
 
 def test_compressed_files(tmp_path):
     pytest.importorskip("pyarrow")
-    lines = [{"text": f"{i} é " * (i % 50)} for i in range(2000)]
+    lines = [{"text": f"{i} é " * (i % 50)} for i in range(800)]
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     for path in compressed(content, tmp_path):
         texts, problems, size = all_of(path)
