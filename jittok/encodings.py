@@ -77,10 +77,12 @@ def utf8_positions(text: str) -> NDArray[np.int64]:
     return positions
 
 
-def text_of(source: TextSource, document: int) -> str:
-    """Return one text of many as str."""
+def text_of(source: TextSource, document: int) -> Any:
+    """Return one text of many as str, or as the tuple of words that it was given as."""
     if isinstance(source, list):
         text = source[document]
+        if isinstance(text, tuple):
+            return text
         try:
             return text.encode().decode()
         except UnicodeEncodeError:
@@ -98,7 +100,7 @@ def _texts_between(source: TextSource, start: int, stop: int) -> TextSource:
 SourceText = str | tuple[str, ...] | None
 
 #: Many texts: UTF-8 data uint8[m] and row pointers int64[n + 1], or strings.
-TextSource = tuple[NDArray[np.uint8], NDArray[np.int64]] | list[str]
+TextSource = tuple[NDArray[np.uint8], NDArray[np.int64]] | list[str] | list[tuple[str, ...]]
 
 
 class Encoding(Sequence[int]):

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from jittok.kernels.charsmap import NormalizedText
     from jittok.kernels.unigram_cache import PieceNumbers
     from jittok.rewriting import Rewriter, Rewritten
+    from jittok.spec import MarianModel
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -126,6 +127,7 @@ class Enabled(NamedTuple):
     raw: NDArray[np.bool_]
     normalized: NDArray[np.bool_]
     raises: bool  # special tokens are an error
+    later: tuple[NDArray[np.bool_], ...] = ()
 
 
 class Source(NamedTuple):
@@ -600,7 +602,7 @@ class Engine:
         Raises
         ------
         UnsupportedError
-            The model is not one of byte ranks.
+            The model does not merge bytes by their ranks.
         """
         from jittok.kernels.bpe import merge_bytes
         from jittok.kernels.word_cache import new_word_scratch
@@ -686,7 +688,8 @@ class Engine:
         def of(stage: AddedTokenStage | None) -> NDArray[np.bool_]:
             return np.zeros(0, np.bool_) if stage is None else _frozen(wanted[stage.members])
 
-        return Enabled(of(self.plan.raw_tokens), of(self.plan.normalized_tokens), raises)
+        later = tuple(map(of, self.plan.later_tokens))
+        return Enabled(of(self.plan.raw_tokens), of(self.plan.normalized_tokens), raises, later)
 
     @cached_property
     def _special(self) -> dict[str, list[int]]:
@@ -769,15 +772,15 @@ class Engine:
             np.full(n_documents, -1, np.int32),
             None,
         )
-        parts = self._find_added(parts, plan.raw_tokens, enabled.raw, enabled.raises, first_document)
+        for stage, wanted in zip((plan.raw_tokens, *plan.later_tokens), (enabled.raw, *enabled.later), strict=True):
+            parts = self._find_added(parts, stage, wanted, enabled.raises, first_document)
+        if plan.codes is not None:
+            parts = _with_codes(parts, plan.codes)
         if plan.normalizer is not None:
             parts = _rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document)
-        for stage in plan.stages:
-            if isinstance(stage, SplitStage):
-                parts = _cut(parts, stage)
-            else:
-                parts = _rewrite(parts, stage, indptr, aligned)
+        for step in plan.stages:
+            parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
         return parts
 
     def words(
@@ -914,8 +917,19 @@ class Engine:
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
     ) -> bool:
         """Whether no document holds an added token."""
-        stages = (self.plan.raw_tokens, enabled.raw), (self.plan.normalized_tokens, enabled.normalized)
-        return not any(self._holds(stage, wanted, data, indptr[:-1], indptr[1:]) for stage, wanted in stages)
+        if self._holds_raw(data, indptr[:-1], indptr[1:], enabled):
+            return False
+        return not self._holds(self.plan.normalized_tokens, enabled.normalized, data, indptr[:-1], indptr[1:])
+
+    def _holds_raw(
+        self, data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], enabled: Enabled
+    ) -> bool:
+        """Whether some text holds an added token that is found in the text as given, or begins with a language code."""
+        plan = self.plan
+        if plan.codes is not None and _code_ends(data, start, end)[0].size:
+            return True
+        stages = zip((plan.raw_tokens, *plan.later_tokens), (enabled.raw, *enabled.later), strict=True)
+        return any(self._holds(stage, wanted, data, start, end) for stage, wanted in stages)
 
     def _holds(
         self,
@@ -942,7 +956,7 @@ class Engine:
         """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
-        if self._holds(self.plan.raw_tokens, enabled.raw, data, start, end):
+        if self._holds_raw(data, start, end, enabled):
             return None
         done: Rewritten | NormalizedText
         if self.plan.normalizer.gives_runs:
@@ -1062,7 +1076,8 @@ class Engine:
         part_end = np.zeros(len(start), np.int64)
         # Where texts are one pre-token each, the last cut is not that of words.
         wanted = _NOTHING if plan.whole and not located else word
-        has_marks = self._blank_prefix is not None
+        # SentencePiece's normalizer writes blanks.
+        has_marks = self._blank_prefix is not None and not plan.is_sentencepiece
         n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, wanted, length, has_marks)
         ids, word, length = ids[:n], word[:n], length[:n]
         if plan.whole:
@@ -1165,6 +1180,9 @@ class Engine:
         at, stop = _byte_ranges(rows, start, part_end, length)
         number, source = parts.codepoints.number, parts.codepoints.start
         part = np.searchsorted(part_end, rows, side="right")
+        if not self.plan.is_sentencepiece:
+            # Several steps may have rewritten and cut the text: what the model saw is all that is sure.
+            return self._strings(parts.data, rows, at, stop)
         wanted = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
         wanted |= self._loses_context(parts.data, start[part], at, stop)
         return self._strings(parts.data, rows[wanted], at[wanted], stop[wanted])
@@ -1224,7 +1242,8 @@ class Engine:
     ) -> dict[int, str]:
         """The text of tokens, with U+2581 for blanks where they stand for it."""
         normalizer = self.plan.normalizer
-        mark = " " if normalizer is not None and normalizer.keeps_blanks else MARK
+        keeps_blanks = not self.plan.is_sentencepiece or (normalizer is not None and normalizer.keeps_blanks)
+        mark = " " if keeps_blanks else MARK
         return {
             row: data[begin:end].tobytes().decode().replace(" ", mark)
             for row, begin, end in zip(rows.tolist(), at.tolist(), stop.tolist(), strict=True)
@@ -1642,6 +1661,33 @@ def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64])
     )
 
 
+def _code_ends(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which segments begin with a language code such as ``>>fr<<``, and where that ends."""
+    long = np.flatnonzero(end - start >= 4)
+    first = start[long]
+    found, ends = [], []
+    for segment in long[(data[first] == ord(">")) & (data[first + 1] == ord(">"))].tolist():
+        at = data[int(start[segment]) : int(end[segment])].tobytes().find(b"<<")
+        if at > 0:
+            found.append(segment)
+            ends.append(int(start[segment]) + at + 2)
+    return np.array(found, np.int64), np.array(ends, np.int64)
+
+
+def _with_codes(parts: Parts, model: MarianModel) -> Parts:
+    """Text parts with the language codes that they begin with cut off, which are tokens, known or unknown."""
+    text = np.flatnonzero(parts.token < 0)
+    start = parts.start[text]
+    found, ends = _code_ends(parts.data, start, parts.end[text])
+    if not found.size:
+        return parts
+    codes = [parts.data[int(start[i]) : int(e)].tobytes().decode() for i, e in zip(found, ends, strict=True)]
+    ids = [model.vocab.get(code, model.unk_id) for code in codes]
+    return _with_tokens(parts, text, np.stack([found, start[found], ends, np.array(ids, np.int64)], axis=1))
+
+
 def _cut(parts: Parts, stage: SplitStage) -> Parts:
     """Text parts cut at a pattern."""
     from jittok.kernels.split import split_segments
@@ -1650,9 +1696,13 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
     start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
     capacity = int((end - start).sum()) + 1
     out_start, out_end, out_from = (np.empty(capacity, np.int64) for _ in range(3))
-    n = split_segments(
-        stage.tables, stage.behavior, int(stage.invert), _frozen(parts.data), start, end, out_start, out_end, out_from
-    )
+    if stage.group:
+        out_start, out_end, out_from = _cut_groups(parts.data, start, end, stage)
+        n = len(out_start)
+    else:
+        n = split_segments(
+            stage.tables, stage.behavior, int(stage.invert), _frozen(parts.data), start, end, out_start, out_end, out_from
+        )
     source = text[out_from[:n]]
     if len(text) == len(parts.token):
         return parts._replace(
@@ -1666,6 +1716,33 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
         end=np.concatenate([out_end[:n], parts.end[tokens]])[order],
         token=np.concatenate([np.full(n, -1, np.int32), parts.token[tokens]])[order],
     )
+
+
+def _cut_groups(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], stage: SplitStage
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Segments cut before or after each group of codepoints in runs, and which segment each piece comes from."""
+    from jittok.kernels.split import MERGED_WITH_PREVIOUS, REMOVED, split_segments
+
+    capacity = int((end - start).sum()) + 1
+    runs, run_ends, of_segment = (np.empty(capacity, np.int64) for _ in range(3))
+    n = split_segments(stage.tables, REMOVED, 1, _frozen(data), start, end, runs, run_ends, of_segment)
+    runs, run_ends = runs[:n], run_ends[:n]
+    # Every byte of a run: its place, and how many codepoints of the run begin there or behind it.
+    lengths = run_ends - runs
+    place = np.arange(int(lengths.sum())) + np.repeat(runs - np.cumsum(lengths) + lengths, lengths)
+    begins = (data[place] & 0xC0) != 0x80
+    so_far = np.concatenate([[0], np.cumsum(begins)])
+    left = np.repeat(so_far[np.cumsum(lengths)], lengths) - so_far[:-1]
+    cuts = place[begins & (left % stage.group == 0)]
+    if stage.behavior == MERGED_WITH_PREVIOUS:
+        cuts = np.concatenate([cuts[~np.isin(cuts, runs)], run_ends])
+    first = np.unique(np.concatenate([start, cuts]))
+    owner = np.searchsorted(start, first, side="right") - 1
+    kept = (owner >= 0) & (first < end[owner])
+    first, owner = first[kept], owner[kept]
+    last = np.minimum(np.append(first[1:], end[-1:]), end[owner])
+    return first, last, owner
 
 
 def _overwritten(parts: Parts, starts: NDArray[np.int64], done: Rewritten) -> NDArray[np.uint8]:

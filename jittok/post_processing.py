@@ -499,12 +499,11 @@ class PostProcessor:
             out_indptr,
             out_spans if both.spans is not None else None,
             out_words if both.word_ids is not None else None,
+            _moved(both.shown, template, ranges, out_indptr) if both.shown else None,
         )
         matched: dict[int, str] = {}
         if has_marks:
             result, matched = self._trim_rows(result, marks[2], documents, texts)
-            if both.shown:
-                matched.update(_moved(both.shown, template, ranges, out_indptr))
         return Batch(
             result.ids,
             result.indptr,
@@ -596,12 +595,17 @@ class PostProcessor:
             piece = slice_of(row)
             if piece:
                 matched[row] = piece
+        # Unknown text is shown as it is, and trimmed as it is shown.
+        for row in np.flatnonzero(ids == self.vocabulary.unknown).tolist() if self.vocabulary.unknown >= 0 else ():
+            piece = (encoded.shown or {}).get(row) or self.vocabulary.surface_of(slice_of(row))
+            if piece:
+                matched[row] = piece
         for step in self.trims:
             before = spans[list(matched)].tolist()
             trim_spans(leading, trailing, step.add_prefix_space, ids, indptr, spans)
             for (row, piece), (begin, end) in zip(matched.items(), before, strict=True):
                 # An added token that took white space of the text with it: that is counted, not its own.
-                left, right = outer_white_space(piece)
+                left, right = outer_white_space(piece, "\u0120")  # the blank of the byte alphabet
                 if step.add_prefix_space and left == 1 and (begin == 0 or row in indptr):
                     left = 0
                 begin = min(begin + left, end)
@@ -618,7 +622,7 @@ class PostProcessor:
     ) -> Trimmed:
         """Return rows with special tokens in them trimmed, each sequence of a row for itself."""
         if not self.trims:
-            return Trimmed(encoded, {})
+            return Trimmed(encoded, dict(encoded.shown or {}))
         # A sequence begins where the sequence id changes or a row begins.
         changes = np.flatnonzero(np.diff(sequence_ids)) + 1
         bounds = np.unique(np.concatenate([encoded.indptr, changes]))
@@ -629,8 +633,7 @@ class PostProcessor:
             if not 0 <= number < len(texts):
                 return None
             row = int(np.searchsorted(encoded.indptr, position, side="right")) - 1
-            begin, end = encoded.spans[position].tolist()
-            return text_of(texts[number], int(documents[row]))[begin:end]
+            return _under(text_of(texts[number], int(documents[row])), encoded, position)
 
         trimmed, matched = self._trimmed(encoded._replace(indptr=bounds), slice_of)
         return Trimmed(trimmed._replace(indptr=encoded.indptr), matched)
@@ -656,22 +659,28 @@ def reversed_texts(encoded: EncodedTexts) -> EncodedTexts:
     )
 
 
-def merged_words(encoded: EncodedTexts) -> EncodedTexts:
-    """Return words that were encoded one by one as one text.
+def merged_words(encoded: EncodedTexts, bounds: NDArray[np.int64], words: bool) -> EncodedTexts:
+    """Return words that were encoded one by one as the texts that they make.
 
     Parameters
     ----------
     encoded
         One "text" for each word.
+    bounds : int64[n + 1]
+        Text i is made of the words ``bounds[i]`` to ``bounds[i + 1]``.
+    words
+        Whether `word_ids` are wanted.
 
     Returns
     -------
     EncodedTexts
-        One text; `word_ids` are the numbers of the words, and spans still count from each word's beginning.
+        `word_ids` are the numbers of the words in each text, and spans still count from each word's beginning.
     """
-    lengths = np.diff(encoded.indptr)
-    words = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-    return encoded._replace(indptr=np.array([0, len(encoded.ids)], dtype=np.int64), word_ids=words)
+    numbers = None
+    if words:
+        own = np.arange(bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds))
+        numbers = np.repeat(own.astype(np.int32), np.diff(encoded.indptr))
+    return encoded._replace(indptr=encoded.indptr[bounds], word_ids=numbers)
 
 
 # --------------------------------------------------------------------------------------------------- helpers
@@ -742,12 +751,17 @@ def _text_slice(texts: tuple[SourceText, ...], number: int, window: EncodedTexts
     """Return the text under a token of sequence `number`, or None."""
     if number >= len(texts) or window.spans is None:
         return None
-    text = texts[number]
+    return _under(texts[number], window, row)
+
+
+def _under(text: SourceText, encoded: EncodedTexts, position: int) -> str | None:
+    """Return the part of a text, or of one of its words, that the token at a position stands for."""
     if isinstance(text, tuple):
-        if window.word_ids is None:
-            return None
-        text = text[int(window.word_ids[row])]
-    return None if text is None else text[int(window.spans[row, 0]) : int(window.spans[row, 1])]
+        text = None if encoded.word_ids is None else text[int(encoded.word_ids[position])]
+    if text is None or encoded.spans is None:
+        return None
+    begin, end = encoded.spans[position].tolist()
+    return text[begin:end]
 
 
 def _batch_slice(texts: tuple[TextSource, ...], encoded: EncodedTexts, position: int) -> str | None:
@@ -755,5 +769,4 @@ def _batch_slice(texts: tuple[TextSource, ...], encoded: EncodedTexts, position:
     if not texts or encoded.spans is None:
         return None
     document = int(np.searchsorted(encoded.indptr, position, side="right")) - 1
-    begin, end = encoded.spans[position].tolist()
-    return text_of(texts[0], document)[begin:end]
+    return _under(text_of(texts[0], document), encoded, position)

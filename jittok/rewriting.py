@@ -33,6 +33,7 @@ RewritingStep = (
     | spec.Nmt
     | spec.Precompiled
     | spec.SentencePieceNormalizer
+    | spec.LlamaCppCleanUp
     | spec.ByteLevel
     | spec.Metaspace
 )
@@ -215,7 +216,9 @@ class Rewriter:
             if operation.name == "apply_charsmap":
                 segments = _charsmap_applied(operation, segments, alignment)
                 continue
-            done = _cleaned_up(operation, segments, alignment, may_stay and not operations)
+            # Where nothing moves in this step alone, something may have moved in another.
+            is_only = text is None and segments.data is data and not operations
+            done = _cleaned_up(operation, segments, alignment, may_stay and is_only)
             if done is None:
                 operations += reversed(build_rewriter(operation.steps)._operations)
             else:
@@ -556,6 +559,13 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
 
             operation = _Operation("apply_charsmap", (charsmap_tables(step, compact),))
             return Rewriter(tuple(steps), (operation,), build.no_suspicion(), build.lowercase_tables(), compact)
+        if isinstance(step, spec.LlamaCppCleanUp):
+            if len(steps) > 1:
+                raise UnsupportedError("llama.cpp's clean-up cannot be combined with other steps")
+            from jittok.build.charsmap import clean_up_rules
+
+            operation = _Operation("apply_charsmap", (clean_up_rules(step),))
+            return Rewriter(tuple(steps), (operation,), build.no_suspicion(), build.lowercase_tables())
         if isinstance(step, spec.UnicodeForm):
             operations.append(_Operation("substitute", (build.unicode_form_tables(step.form),)))
             new = build.unicode_form_suspicion(step.form)

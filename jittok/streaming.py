@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from codecs import utf_8_decode
+from codecs import getincrementaldecoder, utf_8_decode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from .decoding import ctc_text, strip
+from .decoding import alphabet_text, apply_step, close_run, ctc_text, fallback_byte, replace_all, strip, word_piece
 from .piece_decoding import PieceDecoder
-from .spec import DecodeBPE, DecodeByteFallback, DecodeByteLevel, DecodeCTC, DecodeFuse, DecodeStrip
-from .tables import SPECIAL
+from .spec import (
+    DecodeBPE,
+    DecodeByteFallback,
+    DecodeByteLevel,
+    DecodeCTC,
+    DecodeFuse,
+    DecodeMetaspace,
+    DecodeReplace,
+    DecodeStrip,
+    DecodeWordPiece,
+)
+from .spec import Decoder as DecoderStep
+from .tables import ADDED, SPECIAL
 from .vocabulary import token_number, unknown_id
 
 if TYPE_CHECKING:
@@ -41,56 +52,28 @@ class DecodeStream:
     Notes
     -----
     A push costs the same however long the text already is, and raises for ids outside the vocabulary only.
-    Where a file has byte tokens such as ``<0x0A>``, a character is given out as soon as it is complete;
-    should such a run of bytes then turn out not to be UTF-8, only the rest of it becomes U+FFFD, whereas
-    ``decode`` replaces the whole run, as its reference does.
+    Where a file has byte tokens such as ``<0x0A>``, a run of them is given out when it ends: if it is not UTF-8, all of
+    it becomes U+FFFD. Where a file rewrites the text after all its tokens were joined in a way that what comes later may
+    change, everything is given out in the end.
     """
 
     def __init__(self, decoder: Decoder | _HasDecoder, skip_special_tokens: bool = False) -> None:
         self._decoder: Decoder = getattr(decoder, "decoder", decoder)  # type: ignore[arg-type]
         self._skip_special_tokens = skip_special_tokens
-        steps = self._decoder.steps
-        fuse = next((i for i, step in enumerate(steps) if isinstance(step, DecodeFuse)), len(steps))
-        self._strips = [step for step in steps[fuse:] if isinstance(step, DecodeStrip)]
-        at_end = [step for step in self._strips if step.stop > 0]
         self._push: Callable[[int], str]
         if isinstance(self._decoder, PieceDecoder):
             self._push = self._push_any if self._decoder.step.denormalizer is not None else self._push_piece
         elif self._decoder.is_bytes:
             self._push = self._push_bytes
-        elif self._is_ctc:
-            self._push = self._push_ctc
-        elif (self._decoder.is_token_wise or self._is_bpe) and len(at_end) < 2:
-            self._push = self._push_text
         else:
-            self._push = self._push_any
-        self._at_end = at_end[0] if at_end else None
-        # A chain that does more than strip the beginning of joined text may change what was given out.
-        joining = [isinstance(step, DecodeByteLevel | DecodeFuse | DecodeByteFallback) for step in steps]
-        first = joining.index(True) if True in joining else len(steps)
-        self._may_change = any(
-            not isinstance(step, DecodeFuse) and not (isinstance(step, DecodeStrip) and step.stop == 0)
-            for step in steps[first + 1 :]
-        ) or isinstance(self._decoder, PieceDecoder)
+            self._push = self._push_token
         self._start_again()
 
     def _start_again(self) -> None:
         self._is_first = True
-        self._pending = b""  # bytes of text not yet given out, or of an open run of byte tokens
-        self._run_is_broken = False
-        self._held = ""  # blanks that would go if the text ended here
-        self._to_strip = [step.start for step in self._strips]
-        self._last: bytes | None = None  # the token before, for CTC
-        self._ids: list[int] = []  # only for decoders of unusual shape
-        self._given = 0
-
-    @property
-    def _is_bpe(self) -> bool:
-        return len(self._decoder.steps) == 1 and isinstance(self._decoder.steps[0], DecodeBPE)
-
-    @property
-    def _is_ctc(self) -> bool:
-        return len(self._decoder.steps) == 1 and isinstance(self._decoder.steps[0], DecodeCTC)
+        self._pending = b""  # bytes of text not yet given out
+        self._ids: list[int] = []  # only where nothing is certain before the end
+        self._stages = [] if isinstance(self._decoder, PieceDecoder) else _stages(self._decoder.steps)
 
     def push(self, token_id: int) -> str:
         """Return the text that `token_id` makes certain.
@@ -131,11 +114,12 @@ class DecodeStream:
         elif self._push == self._push_piece:
             text = "\ufffd" * len(self._pending)
         elif self._push == self._push_any:
-            text = self._decoder.decode(self._ids)[self._given :]
+            text = self._decoder.decode(self._ids)
         else:
-            text = self._after_fuse(self._close_run())
-            if self._at_end is not None:
-                text = strip(text + self._held, DecodeStrip(self._at_end.content, 0, self._at_end.stop))
+            tokens: list[str] = []
+            for stage in self._stages:
+                tokens = [part for token in tokens for part in stage.push(token)] + stage.finish()
+            text = "".join(tokens)
         self._start_again()
         return text
 
@@ -153,31 +137,27 @@ class DecodeStream:
         self._pending = self._pending[length:]
         return text
 
-    def _push_text(self, token_id: int) -> str:
-        """Tokens are text, or single raw bytes."""
-        piece = self._decoder.token_text(token_id, self._is_first)
-        if isinstance(piece, bytes):
-            self._is_first = False
-            return self._after_fuse(self._add_to_run(piece))
-        text = self._close_run()
+    def _push_token(self, token_id: int) -> str:
+        """Tokens go through one stage for each step of the decoder."""
+        vocabulary = self._decoder.vocabulary
+        token = vocabulary.string_of(token_id).decode("utf-8", "replace")
         if not self._decoder.steps:
-            text += piece if self._is_first else " " + piece
-        elif self._is_bpe:
-            # The last token's suffix is dropped, so its blank waits for the next token.
-            text += self._held + piece.removesuffix(" ")
-            self._held = " " if piece.endswith(" ") else ""
+            token = token if self._is_first else " " + token
+            self._is_first = False
+            return token
+        if isinstance(self._decoder.steps[0], DecodeByteLevel) and vocabulary.tables.flags[token_id] & ADDED:
+            # Its own text, even if all its characters are in the byte alphabet.
+            first = self._stages[0]
+            assert isinstance(first, _Bytes)
+            tokens = first.push_bytes(vocabulary.bytes_of(token_id))
+            rest = self._stages[1:]
         else:
-            text += piece
-        self._is_first = False
-        return self._after_fuse(text)
-
-    def _push_ctc(self, token_id: int) -> str:
-        """Of equal tokens in a row the first counts."""
-        token = self._decoder.vocabulary.string_of(token_id)
-        step = self._decoder.steps[0]
-        assert isinstance(step, DecodeCTC)
-        is_new, self._last = token != self._last, token
-        return ctc_text(token.decode("utf-8", "replace"), step) if is_new else ""
+            tokens, rest = [token], self._stages
+        for stage in rest:
+            if not tokens:
+                return ""
+            tokens = [part for token in tokens for part in stage.push(token)]
+        return "".join(tokens)
 
     def _push_piece(self, token_id: int) -> str:
         """Pieces of a SentencePiece model: text, or single raw bytes, each of which may turn out to be broken."""
@@ -195,56 +175,194 @@ class DecodeStream:
         return text
 
     def _push_any(self, token_id: int) -> str:
-        """Decode everything again: for chains of decoders that no real file has."""
+        """Nothing is certain before the end."""
         self._ids.append(token_id)
-        if self._may_change:
-            return ""
-        text = self._decoder.decode(self._ids)
-        if text.endswith("\ufffd") or len(text) < self._given:
-            return ""
-        result = text[self._given :]
-        self._given = len(text)
-        return result
+        return ""
 
-    def _add_to_run(self, byte: bytes) -> str:
-        """Return the text that one more raw byte makes certain."""
-        self._pending += byte
-        if not self._run_is_broken:
-            try:
-                text, length = utf_8_decode(self._pending, "strict", False)
-            except UnicodeDecodeError:
-                self._run_is_broken = True
+
+# -------------------------------------------------------------------------------------------- steps of a decoder
+
+
+class _Stage:
+    """One step of a decoder: takes tokens, and gives those out that later ones cannot change.
+
+    Behind a step that joins all tokens into one, what is pushed are parts of that one.
+    """
+
+    def push(self, token: str) -> list[str]:
+        """The tokens that one more makes certain."""
+        raise NotImplementedError
+
+    def finish(self) -> list[str]:
+        """The tokens that were held back."""
+        return []
+
+
+def _stages(steps: tuple[DecoderStep, ...]) -> list[_Stage]:
+    """The stages of the steps, of which those that keep a joined text as it is need none."""
+    stages: list[_Stage] = []
+    is_joined = False
+    for number, step in enumerate(steps):
+        if isinstance(step, DecodeFuse):
+            is_joined = True
+        elif is_joined:
+            if isinstance(step, DecodeStrip):
+                stages.append(_Ends(step))
+            elif isinstance(step, DecodeMetaspace):
+                stages.append(_Characters(step.replacement, "" if step.prepend_scheme != "never" else " "))
+            elif isinstance(step, DecodeReplace) and not step.is_regex and len(step.pattern) == 1:
+                stages.append(_Characters(step.pattern, step.content))
             else:
-                self._pending = self._pending[length:]
-                return text
-        count = len(self._pending)
-        self._pending = b""
-        return "\ufffd" * count
+                stages.append(_Rest(steps[number:]))
+                break
+        elif isinstance(step, DecodeByteLevel):
+            stages.append(_Bytes())
+            is_joined = True
+        elif isinstance(step, DecodeByteFallback):
+            stages.append(_Runs())
+        elif isinstance(step, DecodeBPE):
+            stages.append(_Suffixes(step))
+        elif isinstance(step, DecodeCTC):
+            stages.append(_Repeated(step))
+        else:
+            stages.append(_Each(step))
+    return stages
 
-    def _close_run(self) -> str:
-        """Return the text of raw bytes that no more bytes will complete."""
-        if self._is_bpe or not (self._pending or self._run_is_broken):
-            return ""
-        count = len(self._pending)
-        self._pending = b""
-        self._run_is_broken = False
-        return "\ufffd" * count
 
-    def _after_fuse(self, text: str) -> str:
-        """Return `text` without what is stripped from the ends of the whole text."""
-        for number, step in enumerate(self._strips):
-            if not text:
-                return ""
-            while self._to_strip[number] > 0 and text.startswith(step.content):
-                text = text[1:]
-                self._to_strip[number] -= 1
-            if text:
-                self._to_strip[number] = 0
-        if self._at_end is None:
-            return text
-        text = self._held + text
-        held = 0
-        while held < min(self._at_end.stop, len(text)) and text[-1 - held] == self._at_end.content:
-            held += 1
-        self._held = text[len(text) - held :]
-        return text[: len(text) - held]
+class _Each(_Stage):
+    """A step that does the same to every token, but for the first one."""
+
+    def __init__(self, step: DecoderStep) -> None:
+        self._step = step
+        self._is_first = True
+
+    def push(self, token: str) -> list[str]:
+        step, is_first = self._step, self._is_first
+        self._is_first = False
+        if isinstance(step, DecodeWordPiece):
+            return [word_piece(token, step, is_first)]
+        if isinstance(step, DecodeMetaspace):
+            return [token.replace(step.replacement, "" if is_first and step.prepend_scheme != "never" else " ")]
+        if isinstance(step, DecodeStrip):
+            return [strip(token, step)]
+        assert isinstance(step, DecodeReplace)
+        return replace_all([token], step)
+
+
+class _Runs(_Stage):
+    """Runs of byte tokens become text when they end."""
+
+    def __init__(self) -> None:
+        self._run = bytearray()
+
+    def push(self, token: str) -> list[str]:
+        byte = fallback_byte(token)
+        if byte is None:
+            return [*self.finish(), token]
+        self._run.append(byte)
+        return []
+
+    def finish(self) -> list[str]:
+        run, self._run = bytes(self._run), bytearray()
+        return close_run(run) if run else []
+
+
+class _Suffixes(_Stage):
+    """The last token's suffix becomes nothing, those of others a blank: so the last one waits."""
+
+    def __init__(self, step: DecodeBPE) -> None:
+        self._suffix = step.suffix
+        self._last: str | None = None
+
+    def push(self, token: str) -> list[str]:
+        last, self._last = self._last, token
+        return [] if last is None else [last.replace(self._suffix, " ")]
+
+    def finish(self) -> list[str]:
+        last, self._last = self._last, None
+        return [] if last is None else [last.replace(self._suffix, "")]
+
+
+class _Repeated(_Stage):
+    """Of equal tokens in a row the first counts."""
+
+    def __init__(self, step: DecodeCTC) -> None:
+        self._step = step
+        self._last: str | None = None
+
+    def push(self, token: str) -> list[str]:
+        is_new, self._last = token != self._last, token
+        text = ctc_text(token, self._step) if is_new else ""
+        return [text] if text else []
+
+
+class _Bytes(_Stage):
+    """Letters of the byte alphabet become bytes, and these one text, a character when it is complete."""
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: str) -> list[str]:
+        return self.push_bytes(alphabet_text(token))
+
+    def push_bytes(self, data: bytes) -> list[str]:
+        """As `push`, of what is bytes already."""
+        text = self._decoder.decode(data)
+        return [text] if text else []
+
+    def finish(self) -> list[str]:
+        text = self._decoder.decode(b"", True)
+        return [text] if text else []
+
+
+class _Characters(_Stage):
+    """A character of the joined text is replaced."""
+
+    def __init__(self, character: str, content: str) -> None:
+        self._character = character
+        self._content = content
+
+    def push(self, token: str) -> list[str]:
+        return [token.replace(self._character, self._content)]
+
+
+class _Ends(_Stage):
+    """Copies of a character go from the beginning and from the end of the joined text."""
+
+    def __init__(self, step: DecodeStrip) -> None:
+        self._step = step
+        self._to_strip = step.start
+        self._held = ""  # copies that would go if the text ended here
+
+    def push(self, token: str) -> list[str]:
+        step = self._step
+        if self._to_strip:
+            stripped = strip(token, DecodeStrip(step.content, self._to_strip, 0))
+            self._to_strip = 0 if stripped else self._to_strip - len(token)
+            token = stripped
+        text = self._held + token
+        kept = strip(text, DecodeStrip(step.content, 0, step.stop))
+        self._held = text[len(kept) :]
+        return [kept] if kept else []
+
+
+class _Rest(_Stage):
+    """All steps from one on, on the whole text: what they make of it may change with every character."""
+
+    def __init__(self, steps: tuple[DecoderStep, ...]) -> None:
+        self._steps = steps
+        self._parts: list[str] = []
+
+    def push(self, token: str) -> list[str]:
+        self._parts.append(token)
+        return []
+
+    def finish(self) -> list[str]:
+        tokens = ["".join(self._parts)]
+        for step in self._steps:
+            if isinstance(step, DecodeByteLevel):
+                tokens = [b"".join(map(alphabet_text, tokens)).decode("utf-8", "replace")]
+            else:
+                tokens = apply_step(step, tokens)
+        self._parts = []
+        return tokens

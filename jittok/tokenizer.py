@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ._strings import strings_of
 from .build.plan import Plan, build_plan
-from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, whole_number
+from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, text_of, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
 from .piece_decoding import PieceDecoder, make_decoder
@@ -23,6 +23,8 @@ from .spec import (
     AddedToken,
     AddedTokens,
     BPEModel,
+    ByteLevel,
+    MarianModel,
     Metaspace,
     PieceType,
     Prepend,
@@ -46,7 +48,7 @@ from .text import (
     text_from,
     texts_from,
 )
-from .vocabulary import Vocabulary, build_vocabulary
+from .vocabulary import Vocabulary, build_vocabulary, byte_alphabet, check_vocabulary
 
 if TYPE_CHECKING:
     from .engine import Words
@@ -67,7 +69,7 @@ _FINGERPRINT_VERSION = 1
 
 #: Fields of a spec and its model that are hashed from the tables instead, or say nothing about ids.
 _NOT_FINGERPRINTED = frozenset(
-    "vocab merges ranks model messages source_format stored_truncation stored_padding extra".split()
+    "vocab merges ranks model messages dropout source_format stored_truncation stored_padding extra".split()
 )
 
 #: Formats that :meth:`Tokenizer.save` writes, by suffix.
@@ -132,11 +134,14 @@ class Tokenizer:
     ) -> None:
         self.spec = spec
         self.plan = build_plan(spec) if plan is None else plan
-        tables = build_vocabulary(spec) if vocabulary is None else vocabulary
+        if vocabulary is None:
+            check_vocabulary(spec)  # faults are found now, tables are built when a token is looked up
         self._engine = Engine(self.plan)
         unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
+        if spec.reference == "llama.cpp":  # which shows tokens as they are
+            unknown = None
         self._vocabulary = Vocabulary(
-            tables,
+            partial(build_vocabulary, spec) if vocabulary is None else vocabulary,
             spec.added_tokens,
             self._normalized_content,
             -1 if unknown is None else unknown,
@@ -276,6 +281,7 @@ class Tokenizer:
         truncation: Strategy = "longest_first",
         truncation_side: Side = "right",
         overflowing: bool = False,
+        is_split_into_words: bool = False,
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
@@ -288,7 +294,7 @@ class Tokenizer:
         ----------
         texts
             A list (or other iterable) of str or of bytes, a pyarrow string array, or ``(data, indptr)``:
-            UTF-8 bytes uint8[m] and row pointers int64[n + 1].
+            UTF-8 bytes uint8[m] and row pointers int64[n + 1]. With `is_split_into_words`, an iterable of lists of words.
         pairs
             As many texts again, to encode pairs.
         spans
@@ -298,8 +304,8 @@ class Tokenizer:
         overflowing
             Keep the further windows of texts that are cut, as rows of their own; ``document_ids`` says whose
             they are.
-        add_special_tokens, special, max_length, stride, truncation, truncation_side, add_bos, add_eos, reverse, errors
-        surrogates
+        add_special_tokens, special, max_length, stride, truncation, truncation_side, is_split_into_words, add_bos, add_eos
+        reverse, errors, surrogates
             As in :meth:`encode`.
 
         Returns
@@ -324,7 +330,8 @@ class Tokenizer:
         ends.post_processor.check(settings, pairs is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
-        if not (spans or reverse or overflowing or pairs is not None):
+        asks_for_more = spans or reverse or overflowing or is_split_into_words or pairs is not None
+        if not asks_for_more and not isinstance(self.spec.model, MarianModel):
             framing = ends.post_processor.framing(ends.add_special_tokens, settings)
             if framing is not None:
                 # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
@@ -334,9 +341,17 @@ class Tokenizer:
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
                 vocabulary = ends.post_processor.vocabulary
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
-        parts, kept = [], []
+        parts = []
+        kept: list[TextSource] = []
         later_words = None
-        for given in (texts,) if pairs is None else (texts, pairs):
+        for name, given in (("texts", texts),) if pairs is None else (("texts", texts), ("pairs", pairs)):
+            if is_split_into_words:
+                words_of, shown_words = self._encode_words(
+                    name, _listed(name, given), spans, policy, errors, surrogates, threads
+                )
+                parts.append(ends.ordered(words_of))
+                kept.append(shown_words)
+                continue
             source, shown = self._source(given, errors, surrogates)
             words = spans
             if spans:
@@ -349,6 +364,7 @@ class Tokenizer:
                     )
                     words = False
             encoded = self._engine.encode_source(source, spans=spans, words=words, special=policy, threads=threads)
+            encoded = self._with_known_ids(encoded, source, policy)
             parts.append(ends.ordered(encoded))
         return ends.post_processor.process_batch(
             *parts,
@@ -423,7 +439,7 @@ class Tokenizer:
         Raises
         ------
         UnsupportedError
-            The tokenizer is not from a rank file.
+            The model does not merge bytes by their ranks, as those of rank files and byte-level ones do.
         ArgumentTypeError
             It is not bytes.
         """
@@ -549,7 +565,8 @@ class Tokenizer:
             By default 0.1.
         dropout
             Of byte-pair models (Provilkov et al. 2020): the probability with which a merge is left out, by the rule
-            of the file's own library. By default 0.1; 0 is :meth:`encode`, 1 leaves the smallest units.
+            of the file's own library. By default what the file says, else 0.1; 0 is :meth:`encode`, 1 leaves the
+            smallest units.
         nbest_size
             Of unigram models: below 0 to draw from all segmentations, 0 or 1 for the best one, else from so many of
             the best, up to 512.
@@ -625,7 +642,7 @@ class Tokenizer:
         draws = self._segmentations.draw(words, 1, alpha=alpha, dropout=dropout, nbest_size=nbest_size, seed=seed)
         ids, lengths, id_ends, _ = draws[0]
         return ends.post_processor.process_batch(
-            ends.ordered(self._engine.with_ids(words, ids, lengths, id_ends)),
+            ends.ordered(self._with_known_ids(self._engine.with_ids(words, ids, lengths, id_ends))),
             add_special_tokens=ends.add_special_tokens,
             texts=(shown,),
             pad_id=self._pad_id,
@@ -1257,7 +1274,8 @@ class Tokenizer:
         return self._engine.words(source.data, source.indptr, special=policy), shown
 
     def _finished(self, ends: Ends, words: Words, drawn: Drawn, shown: str) -> Encoding:
-        encoded = ends.ordered(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = self._with_known_ids(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = ends.ordered(encoded)
         encoding = ends.post_processor.process(
             encoded, add_special_tokens=ends.add_special_tokens, texts=(shown,)
         )
@@ -1358,9 +1376,42 @@ class Tokenizer:
         policy = self.spec.default_special if special is None else special
         if threads is not None:
             threads = whole_number("threads", threads, 1)
-        return self._engine.encode(
+        encoded = self._engine.encode(
             texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
         )
+        return self._with_known_ids(encoded, Source.of_arrays(texts.data, texts.indptr), policy)
+
+    def _with_known_ids(
+        self, encoded: EncodedTexts, source: Source | None = None, special: SpecialPolicy = "parse"
+    ) -> EncodedTexts:
+        """Encoded texts with ids of the vocabulary for those that only the tables of a Marian pair know.
+
+        Without `source`, which texts they are, unknown characters are not looked up in the vocabulary.
+        """
+        model = self.spec.model
+        if not isinstance(model, MarianModel):
+            return encoded
+        others = np.flatnonzero(encoded.ids >= model.unknown_text)
+        if not len(others):
+            return encoded
+        ids = encoded.ids.copy()
+        ids[others] = model.unk_id
+        # Unknown characters that stand together are one piece, and the vocabulary may have that from the other side.
+        unknown = others[encoded.ids[others] == model.unknown_text]
+        documents = np.searchsorted(encoded.indptr, unknown, side="right") - 1
+        for document in dict.fromkeys(documents.tolist()) if source is not None else ():
+            assert source is not None
+            data, indptr = source.make(document, document + 1)
+            again = self._engine.encode(data, indptr, spans=True, special=special, threads=1)
+            text = data[int(indptr[0]) : int(indptr[1])].tobytes().decode()
+            places = np.flatnonzero(again.ids == model.unknown_text).tolist()
+            for row, place in zip(unknown[documents == document].tolist(), places, strict=True):
+                assert again.spans is not None
+                begin, end = again.spans[place].tolist()
+                surface = (again.shown or {}).get(place)
+                ids[row] = model.vocab.get(self._surface(text[begin:end]) if surface is None else surface, model.unk_id)
+        ids.flags.writeable = False
+        return encoded._replace(ids=ids)
 
     def _encode_one(
         self,
@@ -1371,24 +1422,40 @@ class Tokenizer:
         errors: Errors,
         surrogates: Surrogates | None,
     ) -> tuple[EncodedTexts, SourceText]:
-        chosen = self._surrogates(surrogates)
         if is_split_into_words:
-            if isinstance(text, str | bytes) or not isinstance(text, Iterable):
-                raise ArgumentTypeError(
-                    f"{name}: expected a list of words with is_split_into_words, got {type(text).__name__}"
-                )
-            source, shown_words = self._given_batch(text, errors, chosen)
-            if not source.is_checked:
-                check_texts(source, 0)
-            encoded = merged_words(self._encode_texts(source, True, special, 1))
-            bounds = source.indptr.tolist()
-            if shown_words is None:
-                pairs = zip(bounds, bounds[1:], strict=False)
-                shown_words = [source.data[begin:end].tobytes().decode() for begin, end in pairs]
-            return encoded, tuple(shown_words)
-        source, shown = self._one_source(text, errors, chosen)
+            encoded, shown_words = self._encode_words(name, [text], True, special, errors, surrogates, 1)
+            return encoded, shown_words[0]
+        source, shown = self._one_source(text, errors, self._surrogates(surrogates))
         encoded = self._encode_texts(source, True, special, None)
         return encoded, shown
+
+    def _encode_words(
+        self,
+        name: str,
+        documents: list[Any],
+        spans: bool,
+        special: SpecialPolicy,
+        errors: Errors,
+        surrogates: Surrogates | None,
+        threads: int | None,
+    ) -> tuple[EncodedTexts, list[tuple[str, ...]]]:
+        """Encode documents that are given as words; and, with `spans`, the words as spans count in them."""
+        flat: list[Any] = []
+        bounds = [0]
+        for number, words in enumerate(documents):
+            if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+                which = name if name in ("text", "pair") else f"{name}[{number}]"
+                raise ArgumentTypeError(
+                    f"{which}: expected a list of words with is_split_into_words, got {type(words).__name__}"
+                )
+            flat.extend(words)
+            bounds.append(len(flat))
+        source, shown = self._source(flat, errors, surrogates)
+        encoded = self._engine.encode_source(source, spans=spans, special=special, threads=threads)
+        shown_words = [text_of(shown, number) for number in range(len(flat))] if spans else []
+        pairs = zip(bounds, bounds[1:], strict=False)
+        merged = merged_words(encoded, np.array(bounds, np.int64), spans)
+        return merged, [tuple(shown_words[begin:end]) for begin, end in pairs]
 
     @cached_property
     def _pad_id(self) -> int | None:
@@ -1404,8 +1471,13 @@ class Tokenizer:
         """A part of a text as the model saw it."""
         rewriter = self._inner_normalizer
         result = text if rewriter is None else rewriter.apply_strings([text])[0]
-        marks = [step.replacement for step in self.spec.pre_tokenizers if isinstance(step, Metaspace)]
-        return result.replace(" ", marks[0]) if marks else result
+        for step in self.spec.pre_tokenizers:
+            if isinstance(step, Metaspace):
+                result = result.replace(" ", step.replacement)
+            elif isinstance(step, ByteLevel):
+                letters = byte_alphabet().tolist()
+                result = "".join(chr(letters[byte]) for byte in result.encode())
+        return result
 
     @cached_property
     def _inner_normalizer(self) -> Rewriter | None:
@@ -1436,6 +1508,13 @@ class Tokenizer:
         return dict(zip(added.ids.tolist(), contents, strict=True))
 
 
+def _listed(name: str, documents: Any) -> list[Any]:
+    """Many documents of some kind as a list."""
+    if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        raise ArgumentTypeError(f"{name}: expected an iterable of lists of words, got {type(documents).__name__}")
+    return list(documents)
+
+
 def _contents_and_flags(tokens: Iterable[str | AddedToken], special: bool) -> tuple[list[str], list[int]]:
     """What :meth:`Tokenizer.with_added_tokens` is given, checked: contents, and ``TOKEN_*`` bits."""
     tokens = list(tokens)
@@ -1460,6 +1539,7 @@ def load(
     format: str | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
+    side: Literal["source", "target"] | None = None,
 ) -> Tokenizer:
     """Load a tokenizer from a file or directory; its content decides the format.
 
@@ -1467,13 +1547,16 @@ def load(
     ----------
     path
         tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a SentencePiece
-        model, a .tiktoken rank file, a tekken.json, or a jittok file.
+        model, a .tiktoken rank file, a tekken.json, a GGUF file, the directory of a Marian pair (source.spm, target.spm,
+        vocab.json), or a jittok file.
     format
-        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken" or
-        "jittok".
+        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken",
+        "gguf", "marian" or "jittok".
     pattern, special_tokens
         Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
         special tokens with their ids.
+    side
+        Of a Marian pair: whose text it is for, "source" (the default) or "target".
 
     Returns
     -------
@@ -1483,6 +1566,8 @@ def load(
     ------
     MissingFileError, FormatError, UnknownFormatError, UnsupportedError, RegexError
         The file cannot be read; the message names the field and what was expected.
+    ArgumentError
+        An argument is for files of another format, or has no such value.
     """
     from .formats.detect import locate, read_spec
 
@@ -1491,7 +1576,7 @@ def load(
         from .formats import jittok_file
 
         return _from_stored(jittok_file.read(file))
-    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens)
+    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens, side=side)
     try:
         return Tokenizer(spec)
     except (FormatError, RegexError, UnsupportedError) as error:
@@ -1506,7 +1591,7 @@ def load_bytes(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Tokenizer:
-    """Load a tokenizer from the content of a file: a tokenizer.json, a SentencePiece model, a rank file or a tekken.json.
+    """Load a tokenizer from the content of a file: tokenizer.json, SentencePiece model, rank file, tekken.json or GGUF.
 
     Parameters
     ----------

@@ -1264,7 +1264,7 @@ CONTENTS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "marian"])  # that is a directory
 def test_content_decides_the_format(name, tmp_path):
     for suffix in ("json", "txt", "model", "tiktoken", "dat"):
         path = tmp_path / f"file.{suffix}"
@@ -1274,7 +1274,7 @@ def test_content_decides_the_format(name, tmp_path):
         assert detect_format(str(path)) == detect_format(path) == name
 
 
-@pytest.mark.parametrize("name", ["gguf", "jittok"])
+@pytest.mark.parametrize("name", ["jittok"])
 def test_formats_not_read_here_are_named(name, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(CONTENTS[name])

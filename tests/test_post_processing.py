@@ -129,7 +129,7 @@ def test_words(cases):
     words = ["Hello", "", "wörld", " x ", "日本語", "<mask>", "a b"]
     for case in cases:
         each = case.encoded(words)
-        merged = merged_words(each)
+        merged = merged_words(each, np.array([0, len(words)]), True)
         got = case.processor.process(merged, texts=(tuple(words),))
         check_same(got, case.reference.encode(words, is_pretokenized=True))
 

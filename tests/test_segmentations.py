@@ -166,7 +166,6 @@ def bpe_json(dropout, **options):
         tokenizers.models.BPE(vocab=vocab, merges=merges, dropout=dropout or None, unk_token="<unk>", **options)
     )
     block = json.loads(theirs.to_str())
-    block["model"]["dropout"] = None
     return theirs, jittok.load_bytes(json.dumps(block).encode())
 
 

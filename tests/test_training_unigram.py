@@ -520,6 +520,7 @@ def test_texts_left_out_are_reported():
 TEXTS = ["the cat", "  that   rat \u00e9", "hatand the.man ", "", " ", "thecat cat\u2581the"]
 
 
+@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")
 @pytest.mark.parametrize(
     "options",
     [
@@ -549,6 +550,7 @@ def test_saved_for_tokenizers(tmp_path, options):
             assert theirs.decode(ids) == own.decode(ids) == model.decode(ids)
 
 
+@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")
 def test_symbols_saved_for_tokenizers(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     trained = jittok.train_unigram(some_lines(300), vocab_size=80, user_defined_symbols=["<x>"], control_symbols=["<c>"])

@@ -277,7 +277,6 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
     known
         Whether a character may be a joiner or a loner.
     """
-    before = after = True  # cut before, and after, each run of marks
     group: dict[str, str] = {}
 
     def find(character: str) -> str:
@@ -288,12 +287,13 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
 
     joined: set[str] = set()
     # Strings follow one another, each with a character in front that stands for a bound.
-    text = _BOUND + _BOUND.join(spanned).replace(" ", MARK)
-    if MARK in text:
-        before = not any(MARK in piece.lstrip(f"{MARK} ") or " " in piece.lstrip(f"{MARK} ") for piece in spanned)
-        after = not any(MARK in piece.rstrip(f"{MARK} ") or " " in piece.rstrip(f"{MARK} ") for piece in spanned)
+    text = f"{_BOUND}{_BOUND.join(spanned)}{_BOUND}".replace(" ", MARK)
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
     pairs = sorted_unique(codes[:-1] << np.uint64(32) | codes[1:])
+    lefts, rights = pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF)
+    bounds = np.array([ord(MARK), ord(_BOUND)], np.uint64)
+    before = not (~np.isin(lefts, bounds) & (rights == ord(MARK))).any()
+    after = not ((lefts == ord(MARK)) & ~np.isin(rights, bounds)).any()
     if not before:
         return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
     for pair in pairs.tolist():

@@ -10,6 +10,7 @@ from dataclasses import replace
 from jittok.errors import ConversionError, UnsupportedError
 from jittok.spec import (
     BPEModel,
+    MarianModel,
     RankModel,
     SentencePieceModel,
     Split,
@@ -75,6 +76,15 @@ def _converted(
             spec, post_processors=tuple(step for step in spec.post_processors if not isinstance(step, Template))
         )
     notes: tuple[str, ...] = ()
+    if format != "jittok" and isinstance(spec.model, MarianModel):
+        raise UnsupportedError(
+            f"one side of a Marian pair has the ids of a vocabulary that both share, which the format {format} cannot state"
+        )
+    if format != "jittok" and spec.reference == "llama.cpp":
+        raise UnsupportedError(
+            f"a tokenizer from a GGUF file goes by llama.cpp's rules, which the format {format} cannot state (which tokens "
+            "are found first, its Unicode data, its normalization, its decoding)"
+        )
     if format == "tokenizer.json":
         spec, notes = _to_tokenizer_json(spec)
     elif format == "sentencepiece":

@@ -36,14 +36,18 @@ from jittok.spec import (
     DecodeByteLevel,
     DecodeCTC,
     DecodeFuse,
+    DecodeLlamaCpp,
+    DecodeMarian,
     DecodeMetaspace,
     Decoder,
     DecodeReplace,
     DecodeSentencePiece,
     DecodeStrip,
     DecodeWordPiece,
+    DigitGroups,
     Digits,
     FixedLength,
+    LlamaCppCleanUp,
     Lowercase,
     MapBytes,
     Metaspace,
@@ -1178,6 +1182,8 @@ def _write_normalizer(step: Normalizer) -> dict[str, Any]:
         return {"type": "Precompiled", "precompiled_charsmap": b64encode(step.charsmap).decode()}
     if isinstance(step, SentencePieceNormalizer):
         raise UnsupportedError("a tokenizer.json cannot hold SentencePiece's normalizer; save as .model or jittok")
+    if isinstance(step, LlamaCppCleanUp):
+        raise UnsupportedError("a tokenizer.json cannot hold llama.cpp's clean-up; save as jittok")
     return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
 
 
@@ -1206,6 +1212,8 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
         return {"type": "FixedLength", "length": step.length}
     if isinstance(step, Whitespace | WhitespaceSplit | BertPreTokenizer | UnicodeScripts):
         return {"type": type(step).__name__}
+    if isinstance(step, DigitGroups):
+        raise UnsupportedError("a tokenizer.json cannot hold llama.cpp's groups of digits; save as jittok")
     if step.is_regex and step.dialect != "oniguruma":
         raise UnsupportedError(f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}")
     return {
@@ -1272,4 +1280,6 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
         }
     if isinstance(step, DecodeSentencePiece):
         raise UnsupportedError("a tokenizer.json cannot hold SentencePiece's decoder; save as .model or jittok")
+    if isinstance(step, DecodeLlamaCpp | DecodeMarian):
+        raise UnsupportedError(f"a tokenizer.json cannot hold the decoder {type(step).__name__}; save as jittok")
     return {"type": "BPEDecoder", "suffix": step.suffix}

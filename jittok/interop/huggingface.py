@@ -350,7 +350,13 @@ class HfEncoding:
         """
         begin, end = self._range(sequence_index)
         words = self._list("word_ids")
-        where = [place for place in range(begin, end) if words[place] == word_index]
+        where = []
+        for place in range(begin, end):
+            word = words[place]
+            if word is not None and word > word_index:
+                break
+            if word == word_index:
+                where.append(place)
         return (where[0], where[-1] + 1) if where else None
 
     def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Span | None:
@@ -1088,13 +1094,11 @@ class HfTokenizer(TransformersCalls):
             if piece.sequence is not None:
                 number = "AB".index(piece.sequence)
                 part = copy.deepcopy(parts[number])
-                columns = part._changed()
-                columns.type_ids = [piece.type_id] * len(columns.ids)
-                columns.ranges = {number: (0, len(columns.ids))}
-                for window in part._overflowing:
+                for window in (part, *part._overflowing):
                     columns = window._changed()
-                    columns.type_ids = [piece.type_id] * len(columns.ids)
                     columns.ranges = {number: (0, len(columns.ids))}
+                    if piece.type_id >= 0:
+                        columns.type_ids = [piece.type_id] * len(columns.ids)
             elif add_special_tokens:
                 count = len(piece.ids)
                 part = HfEncoding()
@@ -1115,7 +1119,8 @@ class HfTokenizer(TransformersCalls):
                     return step.single
                 if step.pair is not None:
                     return step.pair
-        return (TemplatePiece(0, "A"), TemplatePiece(1, "B"))[: 1 + has_pair]
+        # Without a template the types stay what they are.
+        return (TemplatePiece(-1, "A"), TemplatePiece(-1, "B"))[: 1 + has_pair]
 
     def _cut(self, parts: list[HfEncoding], truncation: Mapping[str, Any], special: int) -> None:
         room = truncation["max_length"] - special
@@ -1181,7 +1186,7 @@ class HfTokenizer(TransformersCalls):
         values = np.asarray(ids)
         if values.size and values.dtype.kind not in "iu":
             token_array(ids, len(flags))  # says what is wrong
-        values = values.ravel()
+        values = values.ravel() if values.size else np.empty(0, np.int64)
         inside = (values >= 0) & (values < len(flags))
         inside[inside] = (flags[values[inside]] & PRESENT) != 0
         return values[inside].astype(np.int32)

@@ -418,11 +418,10 @@ class SentencePieceProcessor:
         pieces = encoding.tokens
         if kind in (str, bytes):
             if options.emit_unk_piece:
+                # Unknown text that reads as a control piece stays as it is, as in the library.
                 unknown = self._model.unk_id
-                pieces = [
-                    self._model.pieces[unknown] if number == unknown else piece
-                    for number, piece in zip(encoding, pieces, strict=True)
-                ]
+                shown = self._model.pieces[unknown]
+                pieces = [shown if self.PieceToId(piece) == unknown else piece for piece in pieces]
             return pieces if kind is str else [piece.encode() for piece in pieces]
         if kind == "offset_mapping":
             spans = encoding.spans_in("bytes" if return_bytes else "characters")
@@ -773,14 +772,15 @@ class SentencePieceProcessor:
         else:
             input = [input[number] for number in range(len(input))]
             is_batch = len(input) > 0 and _is_sequence(input[0])
-        if not is_batch:
-            return self._decoded(input, kind, return_bytes)
-        if kind is str and not any(len(row) and isinstance(row[0], str | bytes) for row in input):
-            return self.tokenizer.decode_batch([self._ids(row) for row in input])
-        return [self._decoded(row, kind, return_bytes) for row in input]
+        rows = input if is_batch else [input]
+        first: Any = next((row for row in rows if len(row)), ())
+        is_pieces = len(first) > 0 and isinstance(first[0], str | bytes)
+        if is_batch and kind is str and not is_pieces:
+            return self.tokenizer.decode_batch([self._ids(row) for row in rows])
+        found = [self._decoded(row, is_pieces and len(row) > 0, kind, return_bytes) for row in rows]
+        return found if is_batch else found[0]
 
-    def _decoded(self, given: Any, kind: Any, return_bytes: bool | None) -> Any:
-        is_pieces = not isinstance(given, np.ndarray) and len(given) > 0 and isinstance(given[0], str | bytes)
+    def _decoded(self, given: Any, is_pieces: bool, kind: Any, return_bytes: bool | None) -> Any:
         decoder = self.tokenizer.decoder
         assert isinstance(decoder, PieceDecoder)
         if is_pieces:

@@ -17,6 +17,7 @@ from jittok._jit import helper, kernel
 from jittok.kernels.machine import equal_bits, highest_bit, load64, multiply
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
+    ADDED_TOKENS_ASCII_SPACE,
     ADDED_TOKENS_MAX_LENGTH,
     ADDED_TOKENS_SHIFT,
     ADDED_TOKENS_SKIPPING,
@@ -192,6 +193,8 @@ def find_added_tokens(
         return 0
     max_length = tables.numbers[ADDED_TOKENS_MAX_LENGTH]
     hides = tables.numbers[ADDED_TOKENS_SKIPPING]
+    # A character of white space: its length in bytes with SPACE.
+    most_space = SPACE | 1 if tables.numbers[ADDED_TOKENS_ASCII_SPACE] else SPACE | 7
     window = WINDOW if max_length < WINDOW else max_length
     child_start = tables.child_start
     labels = tables.labels
@@ -290,7 +293,8 @@ def find_added_tokens(
                         start = taken
                     while start > taken:
                         previous = start_before(data, start)
-                        if _character(word_page_of, word_class_of, data, previous) & SPACE == 0:
+                        character = _character(word_page_of, word_class_of, data, previous)
+                        if character & SPACE == 0 or character > most_space:
                             break
                         start = previous
                 if flags & TOKEN_STRIP_RIGHT:
@@ -299,7 +303,7 @@ def find_added_tokens(
                         space_end = stop
                         while space_end < end:
                             character = _character(word_page_of, word_class_of, data, space_end)
-                            if character & SPACE == 0:
+                            if character & SPACE == 0 or character > most_space:
                                 break
                             space_end += character & 7
                     stop = space_end

@@ -15,6 +15,7 @@ from jittok.tables import (
     CHARSMAP_COMPACT,
     CHARSMAP_CONTINUES,
     CHARSMAP_HAS_SYMBOLS,
+    CHARSMAP_LLAMA_CPP,
     CHARSMAP_LONGER,
     CHARSMAP_MAPPED,
     CHARSMAP_NEWLINE,
@@ -246,6 +247,30 @@ def note_source(out: Any, n_runs: int, at: int, source: int) -> int:
     return n_runs + 1
 
 
+@helper
+def is_blank_text(tables: Any, data: Any, start: int, end: int, result: Any, begin: int, written: int) -> bool:
+    """Whether normalized text, ``result[begin:written]``, is blanks only, and none of them U+2581 of ``data[start:end]``."""
+    blank_size = tables.numbers[CHARSMAP_BLANK]
+    at = begin
+    if at == written:
+        return False
+    while at < written:
+        if blank_size == 1:
+            if result[at] != 0x20:
+                return False
+        elif result[at] != 0xE2 or result[at + 1] != 0x96 or result[at + 2] != 0x81:
+            return False
+        at += blank_size
+    page = np.int64(tables.page_of[0x2581 >> 7])
+    value = np.int64(tables.entry[page << 7 | 0x2581 & 127]) >> CHARSMAP_OFFSET
+    if value > 0 and tables.strings[value] == 0x20:
+        return True  # a rule makes blanks of them
+    for k in range(start, end - 2):
+        if data[k] == 0xE2 and data[k + 1] == 0x96 and data[k + 2] == 0x81:
+            return False
+    return True
+
+
 @kernel
 def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> int:
     """Normalize segments as SentencePiece does.
@@ -280,6 +305,7 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
     n_runs = np.int64(0)
     n_stops = stops.shape[0]
     newline_is_blank = numbers[CHARSMAP_NEWLINE] != 0
+    is_llama_cpp = numbers[CHARSMAP_LLAMA_CPP] != 0
     blank = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20])
     blank_is_longer = np.int64(blank & CHARSMAP_LONGER != 0)
     blank_is_plain = blank & (CHARSMAP_LONGER | CHARSMAP_MAPPED | CHARSMAP_SYMBOL) == 0
@@ -549,9 +575,12 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         if second == 0x96 and third == 0x81:
                             is_blank = True
                             k += 2
-                    if aligned and byte & 0xC0 != 0x80 and source - count != shift:
-                        n_runs = note_source(out, n_runs, count - first, source)
-                        shift = source - count
+                    origin = source
+                    if is_llama_cpp and is_blank and 0 < k == size - 1:
+                        origin += 1
+                    if aligned and byte & 0xC0 != 0x80 and origin - count != shift:
+                        n_runs = note_source(out, n_runs, count - first, origin)
+                        shift = origin - count
                     count += byte & 0xC0 != 0x80
                     if is_blank:
                         put_blank(result, written, blank_size)
@@ -573,6 +602,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
         final = source
         if removes:
             while written - begin >= blank_size:
+                if is_llama_cpp and not after_blank:
+                    break
+                after_blank = False
                 if blank_size == 1:
                     if result[written - 1] != 0x20:
                         break
@@ -585,6 +617,12 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         n_runs -= 1
                     shift = np.int64(out.run_source[n_runs - 1]) - np.int64(out.run_at[n_runs - 1]) - first
                     final = count + shift
+        elif is_llama_cpp and prefix and is_blank_text(tables, data, starts[segment], end, result, begin, written):
+            written -= blank_size
+            count -= 1
+            if aligned:
+                n_runs = note_source(out, np.int64(out.run_indptr[segment]), np.int64(0), np.int64(0))
+                shift = -first
         if suffix and not is_front and starts[segment] < end:
             if written + ROOM > capacity:
                 return -(2 * capacity + ROOM)

@@ -59,6 +59,13 @@ class _Tokenizer(HfTokenizer):
     def from_pretrained(cls, identifier, revision="main", token=None):
         return cls.from_file(data_file(HUB.get(identifier, identifier)))
 
+    def __getstate__(self):
+        return {key: value for key, value in self.__dict__.items() if key != "_library"} | {"json": self._library.to_str()}
+
+    def __setstate__(self, state):
+        self._library = Library.from_str(state.pop("json"))
+        self.__dict__.update(state)
+
     def _changed(self):
         """Load what the components have become; added tokens and settings stay."""
         kept = json.loads(self.to_str())

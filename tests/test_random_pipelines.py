@@ -1,0 +1,94 @@
+"""Random tokenizer.json files with all components, in everything that tokenizers does with them."""
+
+import json
+
+import pytest
+import random_pipelines
+from specs import spec
+
+import jittok
+from jittok import Tokenizer
+from jittok._jit import JIT_DISABLED
+
+SLICE = 3 if JIT_DISABLED else 20
+
+
+@pytest.mark.parametrize("first", range(0, 6 * SLICE, SLICE))
+def test_random_pipelines_give_what_the_reference_gives(first):
+    pytest.importorskip("tokenizers")
+    total = 0
+    for seed in range(first, first + SLICE):
+        compared, found = random_pipelines.compare(seed)
+        assert found == []
+        total += compared
+    assert total > 5 * SLICE
+
+
+def file_of(**blocks):
+    model = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["\u00e3", -1.0]]}
+    return jittok.load_bytes(json.dumps({"version": "1.0", "model": model, **blocks}).encode())
+
+
+def test_two_clean_ups_of_which_the_first_moves_text():
+    """The second one saw that it moved nothing, and text came out where it had been before the first."""
+    bert = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": False, "strip_accents": False}
+    steps = [{**bert, "lowercase": True}, {"type": "Strip", "strip_left": True, "strip_right": True}, {**bert, "lowercase": False}]
+    model = {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "", "max_input_chars_per_word": 9}
+    document = {"version": "1.0", "normalizer": {"type": "Sequence", "normalizers": steps}}
+    letters = {letter: number for number, letter in enumerate("uabc")}
+    tok = jittok.load_bytes(json.dumps({**document, "model": {**model, "vocab": letters}}).encode())
+    texts = ["A\u200b\u200b", "\x85B", "c\x85"]
+    batch = tok.encode_batch(texts, spans=True)
+    assert batch.to_lists() == [[1], [2], [3]]
+    assert [row.word_ids.tolist() for row in batch] == [[0], [0], [0]]
+    assert [row.spans.tolist() for row in batch] == [[[0, 1]], [[1, 2]], [[0, 1]]]
+
+
+def test_unknown_text_is_shown_as_the_model_saw_it():
+    assert file_of(normalizer={"type": "ByteLevel"}).encode("\u00e9").tokens == ["\u00c3\u00a9"]
+    # The letter that stands for the first byte is a piece, that for the second is not.
+    assert file_of(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}).encode(
+        "\u65e5"
+    ).tokens == ["\u0120\u00e6\u0139\u00a5"]
+    padded = {"type": "BertNormalizer", "clean_text": False, "handle_chinese_chars": True, "lowercase": False}
+    cut = {"type": "CharDelimiterSplit", "delimiter": "\u65e5"}
+    assert file_of(normalizer=padded, pre_tokenizer=cut).encode("a\u65e5").tokens == ["a", " ", " "]
+
+
+def test_unknown_white_space_is_trimmed():
+    trims = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    tok = file_of(post_processor=trims)
+    assert tok.encode("\x85b").spans.tolist() == [[1, 2]]
+    assert tok.encode_batch(["a\x85"], spans=True)[0].spans.tolist() == [[0, 1], [2, 2]]
+
+
+@pytest.mark.parametrize("spans", [False, True])
+def test_words_in_batches(spans):
+    tok = jittok.load_default()
+    documents = [["To", "be", ""], [], ["or not", " to be"], [b"na\xc3\xafve"]]
+    batch = tok.encode_batch(documents, is_split_into_words=True, spans=spans)
+    for row, words in zip(batch, documents, strict=True):
+        one = tok.encode(words, is_split_into_words=True)
+        assert row == one
+        if spans:
+            assert row.word_ids.tolist() == one.word_ids.tolist() and row.spans.tolist() == one.spans.tolist()
+            assert row.tokens == one.tokens and row.surfaces == one.surfaces
+            assert row.spans_in("bytes").tolist() == one.spans_in("bytes").tolist()
+    windows = tok.encode_batch(documents, is_split_into_words=True, max_length=2, overflowing=True, spans=spans)
+    assert windows.document_ids.tolist() == sorted(windows.document_ids.tolist())
+    with pytest.raises(jittok.errors.ArgumentTypeError, match=r"texts\[1\]: expected a list of words"):
+        tok.encode_batch([["a"], "b"], is_split_into_words=True)
+    with pytest.raises(jittok.errors.ArgumentTypeError, match="texts: expected an iterable"):
+        tok.encode_batch("ab", is_split_into_words=True)
+
+
+def test_a_files_dropout_is_what_sampling_leaves_out_and_is_saved(tmp_path):
+    model = spec.BPEModel({"a": 0, "b": 1, "ab": 2}, (("a", "b"),), dropout=1.0)
+    tok = Tokenizer(spec.TokenizerSpec(model))
+    assert tok.encode("ab").tokens == ["ab"]
+    assert tok.sample_encode("ab").tokens == ["a", "b"]
+    assert tok.sample_encode("ab", dropout=0).tokens == ["ab"]
+    for name in ("tokenizer.json", "saved.jittok"):
+        tok.save(tmp_path / name)
+        assert jittok.load(tmp_path / name).sample_encode("ab").tokens == ["a", "b"]
+    assert tok == Tokenizer(spec.TokenizerSpec(spec.BPEModel(model.vocab, model.merges)))
