@@ -332,7 +332,8 @@ class Tokenizer:
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
                 vocabulary = ends.post_processor.vocabulary
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
-        parts, kept = [], []
+        parts: list[EncodedTexts] = []
+        kept: list[TextSource] = []
         later_words = None
         for name, given in (("texts", texts),) if pairs is None else (("texts", texts), ("pairs", pairs)):
             if is_split_into_words:
@@ -531,7 +532,8 @@ class Tokenizer:
             By default 0.1.
         dropout
             Of byte-pair models (Provilkov et al. 2020): the probability with which a merge is left out, by the rule
-            of the file's own library. By default what the file says, else 0.1; 0 is :meth:`encode`, 1 leaves the smallest units.
+            of the file's own library. By default what the file says, else 0.1; 0 is :meth:`encode`, 1 leaves the smallest
+            units.
         nbest_size
             Of unigram models: below 0 to draw from all segmentations, 0 or 1 for the best one, else from so many of
             the best, up to 512.

@@ -52,6 +52,8 @@ by task:
   see the text of ids          jittok decode ids/corpus.txt.ids.npy -t tokenizer.json
   learn a vocabulary           jittok train bpe corpus.txt --vocab-size 32000 --out tokenizer.json
   measure on your own text     jittok bench tokenizer.json corpus.txt
+  compare with the reference   jittok verify tokenizer.json corpus.txt
+  compare two tokenizers       jittok compare old.json new.json corpus.txt
   compile kernels beforehand   jittok warmup -t tokenizer.json
   complete commands in a shell jittok completion bash
 
@@ -61,7 +63,7 @@ by task:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import bench, completion, corpus, decode, demo, info, train, warmup
+    from jittok.cli import bench, compare, completion, corpus, decode, demo, info, train, warmup
 
     parser = argparse.ArgumentParser(
         prog="jittok",
@@ -76,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     info.add(commands)
     train.add(commands)
     bench.add(commands)
+    compare.add(commands)
     warmup.add(commands)
     demo.add(commands)
     completion.add(commands, _parser)
