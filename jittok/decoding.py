@@ -21,6 +21,8 @@ from .spec import (
     DecodeByteLevel,
     DecodeCTC,
     DecodeFuse,
+    DecodeLlamaCpp,
+    DecodeMarian,
     DecodeMetaspace,
     DecodeReplace,
     DecodeStrip,
@@ -65,7 +67,7 @@ class Decoder:
         #: Tokens are their bytes, and a text is all of them one after another.
         self.is_bytes = isinstance(spec.model, RankModel) or (
             len(self.steps) > 0
-            and isinstance(self.steps[0], DecodeByteLevel)
+            and isinstance(self.steps[0], DecodeByteLevel | DecodeLlamaCpp)
             and all(isinstance(step, DecodeFuse) for step in self.steps[1:])
         )
         self.has_raw_bytes = any(isinstance(step, DecodeByteFallback) for step in self.steps)
@@ -291,7 +293,7 @@ class Decoder:
         Runs of raw bytes, and characters stripped from the ends of the whole text, do not count.
         """
         kinds = [type(step) for step in self.steps]
-        if DecodeByteLevel in kinds or DecodeBPE in kinds or DecodeCTC in kinds:
+        if any(kind in (DecodeByteLevel, DecodeBPE, DecodeCTC, DecodeMarian) for kind in kinds):
             return False
         fuse = kinds.index(DecodeFuse) if DecodeFuse in kinds else len(kinds)
         before, after = kinds[:fuse], kinds[fuse + 1 :]
@@ -373,6 +375,8 @@ def apply_step(step: DecoderStep, tokens: list[str]) -> list[str]:
     if isinstance(step, DecodeCTC):
         kept = [token for token, before in zip(tokens, [None, *tokens], strict=False) if token != before]
         return [text for text in (ctc_text(token, step) for token in kept) if text]
+    if isinstance(step, DecodeMarian):
+        return [marian_text(tokens, step)]
     if isinstance(step, DecodeBPE):
         last = len(tokens) - 1
         return [token.replace(step.suffix, "" if number == last else " ") for number, token in enumerate(tokens)]
@@ -439,7 +443,7 @@ def strip(text: str, step: DecodeStrip) -> str:
 
 
 #: What ``cleanup`` of a WordPiece decoder replaces, one after the other.
-_CLEANUP = (
+CLEANUP = (
     (" .", "."),
     (" ?", "?"),
     (" !", "!"),
@@ -469,10 +473,29 @@ def ctc_text(token: str, step: DecodeCTC) -> str:
     return token
 
 
+def marian_text(tokens: list[str], step: DecodeMarian) -> str:
+    """Return the text of pieces and special tokens of a Marian pair."""
+    parts = []
+    is_first = True  # nothing came since the last special token that counts
+    for token in tokens:
+        if token in step.special:
+            parts.append(token + " ")
+            is_first = True
+            continue
+        if token in step.hidden:
+            continue
+        dropped = is_first and step.drop_first and token.startswith("\u2581")
+        text = token[dropped:]
+        if text or not (dropped and step.drop_leading):
+            is_first = False
+        parts.append(text)
+    return "".join(parts).replace("\u2581", " ").strip()
+
+
 def clean_up(token: str) -> str:
     """Return a token without the blanks before English punctuation and contractions."""
     if " " in token:
-        for pattern, content in _CLEANUP:
+        for pattern, content in CLEANUP:
             token = token.replace(pattern, content)
     return token
 

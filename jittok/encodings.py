@@ -226,6 +226,11 @@ class Encoding(Sequence[int]):
         return found
 
     @property
+    def texts(self) -> tuple[SourceText, ...]:
+        """What was encoded: the text and, for a pair, the second one; empty if they were not kept."""
+        return self._texts
+
+    @property
     def score(self) -> float | None:
         """The score of the segmentation, where n-best encoding or a sample of a unigram model gave it."""
         return self._score
@@ -372,6 +377,17 @@ class Encoding(Sequence[int]):
         more = ", ..." if len(self.ids) > 8 else ""
         windows = f", {len(self._overflowing)} overflowing" if self._overflowing else ""
         return f"Encoding({len(self.ids)} tokens: [{shown}{more}]{windows})"
+
+    def _repr_html_(self) -> str:
+        """The text with its tokens painted on it, for notebooks."""
+        from jittok.painting import as_html
+
+        try:
+            return as_html(self)
+        except ArgumentError:
+            import html
+
+            return f"<code>{html.escape(repr(self))}</code>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The vocabulary stays behind: it is megabytes, and all it is needed for are the token strings.

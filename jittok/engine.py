@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
 from jittok.memory import Buffers, Idle, large_copy
 from jittok.post_processing import Framing
 from jittok.spec import Metaspace
@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from jittok.kernels.charsmap import NormalizedText
+    from jittok.kernels.unigram_cache import PieceNumbers
     from jittok.rewriting import Rewriter, Rewritten
+    from jittok.spec import MarianModel
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -70,10 +72,12 @@ LARGEST_CACHE_BITS = 20
 #: Bytes after text, so that kernels may load whole words at its end.
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
-PRELOADED_TOKENS = 1 << 16
+PRELOADED_TOKENS = 1 << 15
 #: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
 MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
+#: Up to so many bytes of text, lengths of pieces are taken from the text: a table of all takes longer to make.
+FEW_LOCATED = 1 << 15
 #: Bytes of the longest text that the scratch arrays of a unigram model begin with.
 LATTICE_BYTES = 1 << 16
 #: Bytes of memory for results that are kept for the next ones, at most.
@@ -123,6 +127,7 @@ class Enabled(NamedTuple):
     raw: NDArray[np.bool_]
     normalized: NDArray[np.bool_]
     raises: bool  # special tokens are an error
+    later: tuple[NDArray[np.bool_], ...] = ()
 
 
 class Source(NamedTuple):
@@ -416,12 +421,12 @@ class Worker:
 
     def __init__(self, n_masks: int, lattice: bool) -> None:
         from jittok.kernels.merge import new_merge_lanes
-        from jittok.kernels.split import CHUNK, new_chunk
-        from jittok.kernels.word_cache import CHUNK_PLACES, new_word_cache, new_word_scratch
+        from jittok.kernels.split import new_chunk
+        from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
         self.chunk = new_chunk(n_masks)
         self.scratch = new_word_scratch(unigram=lattice)
-        self.lanes = new_merge_lanes(CHUNK, CHUNK_PLACES)
+        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
         self.bytes_seen = 0
 
@@ -452,6 +457,8 @@ class Engine:
         self._drops = False
         #: See ``_text_lengths``.
         self._lengths: dict[bool, NDArray[np.integer[Any]]] = {}
+        #: Bytes of text of which a unigram model was to give spans.
+        self._located = 0
         #: Id of tokens that are shown as the normalised text they stand for; -1: there is none.
         self._shown_as_text = -1
         #: White space that pre-tokens may begin with, and tokens' spans do not.
@@ -584,6 +591,29 @@ class Engine:
             output.shown or None,
         )
 
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Ids of bytes that are not split, and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Raises
+        ------
+        UnsupportedError
+            The model does not merge bytes by their ranks.
+        """
+        from jittok.kernels.bpe import merge_bytes
+        from jittok.kernels.word_cache import new_word_scratch
+
+        merges = self.plan.model
+        if not isinstance(merges, MergeTables) or not self._is_ranked:
+            raise UnsupportedError("only models of byte ranks encode bytes that are no text")
+        data = _frozen(np.frombuffer(piece + b"\0" * 8, np.uint8)[: len(piece)])
+        out = np.empty(len(piece), np.int32)
+        return out[: int(merge_bytes(merges, data, new_word_scratch(max(1, len(piece))), out))]
+
     def _n_threads(self, source: Source, threads: int | None) -> int:
         """How many threads to use."""
         n = max(min(thread_count(threads), source.n_documents), 1) if source.size >= PARALLEL_BYTES else 1
@@ -658,7 +688,8 @@ class Engine:
         def of(stage: AddedTokenStage | None) -> NDArray[np.bool_]:
             return np.zeros(0, np.bool_) if stage is None else _frozen(wanted[stage.members])
 
-        return Enabled(of(self.plan.raw_tokens), of(self.plan.normalized_tokens), raises)
+        later = tuple(map(of, self.plan.later_tokens))
+        return Enabled(of(self.plan.raw_tokens), of(self.plan.normalized_tokens), raises, later)
 
     @cached_property
     def _special(self) -> dict[str, list[int]]:
@@ -741,15 +772,15 @@ class Engine:
             np.full(n_documents, -1, np.int32),
             None,
         )
-        parts = self._find_added(parts, plan.raw_tokens, enabled.raw, enabled.raises, first_document)
+        for stage, wanted in zip((plan.raw_tokens, *plan.later_tokens), (enabled.raw, *enabled.later), strict=True):
+            parts = self._find_added(parts, stage, wanted, enabled.raises, first_document)
+        if plan.codes is not None:
+            parts = _with_codes(parts, plan.codes)
         if plan.normalizer is not None:
             parts = _rewrite(parts, plan.normalizer, indptr, aligned)
         parts = self._find_added(parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document)
-        for stage in plan.stages:
-            if isinstance(stage, SplitStage):
-                parts = _cut(parts, stage)
-            else:
-                parts = _rewrite(parts, stage, indptr, aligned)
+        for step in plan.stages:
+            parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
         return parts
 
     def words(
@@ -886,8 +917,19 @@ class Engine:
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
     ) -> bool:
         """Whether no document holds an added token."""
-        stages = (self.plan.raw_tokens, enabled.raw), (self.plan.normalized_tokens, enabled.normalized)
-        return not any(self._holds(stage, wanted, data, indptr[:-1], indptr[1:]) for stage, wanted in stages)
+        if self._holds_raw(data, indptr[:-1], indptr[1:], enabled):
+            return False
+        return not self._holds(self.plan.normalized_tokens, enabled.normalized, data, indptr[:-1], indptr[1:])
+
+    def _holds_raw(
+        self, data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], enabled: Enabled
+    ) -> bool:
+        """Whether some text holds an added token that is found in the text as given, or begins with a language code."""
+        plan = self.plan
+        if plan.codes is not None and _code_ends(data, start, end)[0].size:
+            return True
+        stages = zip((plan.raw_tokens, *plan.later_tokens), (enabled.raw, *enabled.later), strict=True)
+        return any(self._holds(stage, wanted, data, start, end) for stage, wanted in stages)
 
     def _holds(
         self,
@@ -902,7 +944,7 @@ class Engine:
             return False
         from jittok.added_tokens import find_added_tokens
 
-        return len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+        return bool(wanted.any()) and len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
 
     def _cleaned(
         self,
@@ -914,7 +956,7 @@ class Engine:
         """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
-        if self._holds(self.plan.raw_tokens, enabled.raw, data, start, end):
+        if self._holds_raw(data, start, end, enabled):
             return None
         done: Rewritten | NormalizedText
         if self.plan.normalizer.gives_runs:
@@ -1002,7 +1044,7 @@ class Engine:
             for array in old:
                 array[:] = 0
             if isinstance(merges, MergeTables | PieceTables):
-                preload_tokens(merges, old)
+                preload_tokens(merges, old, PRELOADED_TOKENS)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
@@ -1011,7 +1053,7 @@ class Engine:
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
         refill_cache(old, worker.cache)
         if isinstance(merges, MergeTables | PieceTables):
-            preload_tokens(merges, worker.cache)
+            preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
@@ -1034,7 +1076,8 @@ class Engine:
         part_end = np.zeros(len(start), np.int64)
         # Where texts are one pre-token each, the last cut is not that of words.
         wanted = _NOTHING if plan.whole and not located else word
-        has_marks = self._blank_prefix is not None
+        # SentencePiece's normalizer writes blanks.
+        has_marks = self._blank_prefix is not None and not plan.is_sentencepiece
         n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, wanted, length, has_marks)
         ids, word, length = ids[:n], word[:n], length[:n]
         if plan.whole:
@@ -1328,12 +1371,14 @@ class Engine:
         idle = self._lattices.take()
         if idle is None:
             scratch = new_unigram_scratch(LATTICE_BYTES, RULE_SENTENCEPIECE)
-            cache = new_unigram_cache(model, bits, grows=True)
+            cache = new_unigram_cache(model, bits, grows=True, numbers=self._piece_numbers)
             state = np.zeros(STATE, np.int64)
         else:
             scratch, bits, cache, state = idle
         if length.size:
-            cache = cache._replace(lengths=self._piece_lengths)
+            self._located += int((end - start).sum())
+            if self._located > FEW_LOCATED:
+                cache = cache._replace(lengths=self._piece_lengths)
         state[:] = 0
         state[WRITTEN] = first
         arguments = _frozen(data), start, end, len(start), state
@@ -1345,7 +1390,9 @@ class Engine:
                 scratch = new_unigram_scratch(int(state[NEEDED]), RULE_SENTENCEPIECE)
             else:
                 bits += 1
-                old, cache = cache, new_unigram_cache(model, bits, grows=bits < MOST_UNIGRAM_BITS)
+                old, cache = cache, new_unigram_cache(
+                    model, bits, grows=bits < MOST_UNIGRAM_BITS, numbers=self._piece_numbers
+                )
                 cache = cache._replace(lengths=old.lengths)
                 refill_unigram_cache(old, cache)
         n = int(state[WRITTEN])
@@ -1378,6 +1425,14 @@ class Engine:
         assert isinstance(self.plan.model, MergeTables)
         lengths = np.diff(self.plan.model.token_indptr)
         return lengths.astype(np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int32)
+
+    @cached_property
+    def _piece_numbers(self) -> PieceNumbers:
+        """What caches of words take from the tables of a unigram model."""
+        from jittok.kernels.unigram_cache import piece_numbers
+
+        assert isinstance(self.plan.model, UnigramTables)
+        return piece_numbers(self.plan.model)
 
     @cached_property
     def _piece_lengths(self) -> NDArray[np.integer[Any]]:
@@ -1606,6 +1661,33 @@ def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64])
     )
 
 
+def _code_ends(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which segments begin with a language code such as ``>>fr<<``, and where that ends."""
+    long = np.flatnonzero(end - start >= 4)
+    first = start[long]
+    found, ends = [], []
+    for segment in long[(data[first] == ord(">")) & (data[first + 1] == ord(">"))].tolist():
+        at = data[int(start[segment]) : int(end[segment])].tobytes().find(b"<<")
+        if at > 0:
+            found.append(segment)
+            ends.append(int(start[segment]) + at + 2)
+    return np.array(found, np.int64), np.array(ends, np.int64)
+
+
+def _with_codes(parts: Parts, model: MarianModel) -> Parts:
+    """Text parts with the language codes that they begin with cut off, which are tokens, known or unknown."""
+    text = np.flatnonzero(parts.token < 0)
+    start = parts.start[text]
+    found, ends = _code_ends(parts.data, start, parts.end[text])
+    if not found.size:
+        return parts
+    codes = [parts.data[int(start[i]) : int(e)].tobytes().decode() for i, e in zip(found, ends, strict=True)]
+    ids = [model.vocab.get(code, model.unk_id) for code in codes]
+    return _with_tokens(parts, text, np.stack([found, start[found], ends, np.array(ids, np.int64)], axis=1))
+
+
 def _cut(parts: Parts, stage: SplitStage) -> Parts:
     """Text parts cut at a pattern."""
     from jittok.kernels.split import split_segments
@@ -1614,9 +1696,13 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
     start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
     capacity = int((end - start).sum()) + 1
     out_start, out_end, out_from = (np.empty(capacity, np.int64) for _ in range(3))
-    n = split_segments(
-        stage.tables, stage.behavior, int(stage.invert), _frozen(parts.data), start, end, out_start, out_end, out_from
-    )
+    if stage.group:
+        out_start, out_end, out_from = _cut_groups(parts.data, start, end, stage)
+        n = len(out_start)
+    else:
+        n = split_segments(
+            stage.tables, stage.behavior, int(stage.invert), _frozen(parts.data), start, end, out_start, out_end, out_from
+        )
     source = text[out_from[:n]]
     if len(text) == len(parts.token):
         return parts._replace(
@@ -1630,6 +1716,33 @@ def _cut(parts: Parts, stage: SplitStage) -> Parts:
         end=np.concatenate([out_end[:n], parts.end[tokens]])[order],
         token=np.concatenate([np.full(n, -1, np.int32), parts.token[tokens]])[order],
     )
+
+
+def _cut_groups(
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], stage: SplitStage
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Segments cut before or after each group of codepoints in runs, and which segment each piece comes from."""
+    from jittok.kernels.split import MERGED_WITH_PREVIOUS, REMOVED, split_segments
+
+    capacity = int((end - start).sum()) + 1
+    runs, run_ends, of_segment = (np.empty(capacity, np.int64) for _ in range(3))
+    n = split_segments(stage.tables, REMOVED, 1, _frozen(data), start, end, runs, run_ends, of_segment)
+    runs, run_ends = runs[:n], run_ends[:n]
+    # Every byte of a run: its place, and how many codepoints of the run begin there or behind it.
+    lengths = run_ends - runs
+    place = np.arange(int(lengths.sum())) + np.repeat(runs - np.cumsum(lengths) + lengths, lengths)
+    begins = (data[place] & 0xC0) != 0x80
+    so_far = np.concatenate([[0], np.cumsum(begins)])
+    left = np.repeat(so_far[np.cumsum(lengths)], lengths) - so_far[:-1]
+    cuts = place[begins & (left % stage.group == 0)]
+    if stage.behavior == MERGED_WITH_PREVIOUS:
+        cuts = np.concatenate([cuts[~np.isin(cuts, runs)], run_ends])
+    first = np.unique(np.concatenate([start, cuts]))
+    owner = np.searchsorted(start, first, side="right") - 1
+    kept = (owner >= 0) & (first < end[owner])
+    first, owner = first[kept], owner[kept]
+    last = np.minimum(np.append(first[1:], end[-1:]), end[owner])
+    return first, last, owner
 
 
 def _overwritten(parts: Parts, starts: NDArray[np.int64], done: Rewritten) -> NDArray[np.uint8]:

@@ -21,6 +21,10 @@ class UnsupportedError(JittokError, ValueError):
     """A file asks for a component, or a regular expression for a construct, that jittok does not have."""
 
 
+class ConversionError(UnsupportedError):
+    """A tokenizer would not give the same ids for all texts if it were saved in another format."""
+
+
 class RegexError(JittokError, ValueError):
     """A split pattern is not a valid regular expression."""
 
@@ -45,6 +49,20 @@ class TokenIdError(JittokError, ValueError):
     """A token id is outside the vocabulary."""
 
 
+class MissingTokenError(TokenIdError, KeyError):
+    """There is no such token; what the wrapper with tiktoken's methods raises, where that raises KeyError."""
+
+    __str__ = Exception.__str__
+
+
+class TokenRangeError(TokenIdError, IndexError):
+    """A token id is outside the vocabulary; what the wrapper with sentencepiece's methods raises."""
+
+
+class UnsupportedCallError(UnsupportedError, RuntimeError):
+    """A call of another library that this object cannot do, where that library raises RuntimeError."""
+
+
 class ArgumentError(JittokError, ValueError):
     """An argument has a value that the call does not accept."""
 
@@ -63,6 +81,10 @@ class JittokWarning(UserWarning):
 
 class CacheWarning(JittokWarning):
     """Compiled kernels cannot be kept between processes."""
+
+
+class ConversionWarning(JittokWarning):
+    """A tokenizer that was saved in another format does not give the same ids for all texts there."""
 
 
 class TrainingWarning(JittokWarning):

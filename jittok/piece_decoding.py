@@ -138,6 +138,36 @@ class PieceDecoder(Decoder):
             pairs.append((token, self.vocabulary.token_to_id(token)))
         return self._denormalized([_joined_runs(self._parts(pairs))])[0]
 
+    def decode_aligned(self, pieces: Iterable[tuple[str, int | None]]) -> tuple[str, list[str]]:
+        """Return the text of pieces, and what each of them left in it.
+
+        Parameters
+        ----------
+        pieces
+            Strings and their ids; None for a string that is no piece of the model, which stands for itself.
+
+        Returns
+        -------
+        text : str
+            After the file's denormalizer, if there is one.
+        surfaces : list of str
+            One after another they are the text before that. Of byte pieces that make a character, the last one has it.
+        """
+        surfaces: list[str] = []
+        run = b""
+        is_first = True
+        for piece, token_id in pieces:
+            part, is_first = self.contribution(piece, token_id, is_first)
+            if isinstance(part, bytes):
+                run += part
+                surfaces.append("")
+                continue
+            _set_characters(surfaces, run, len(surfaces))
+            run = b""
+            surfaces.append(part)
+        _set_characters(surfaces, run, len(surfaces))
+        return self._denormalized(["".join(surfaces)])[0], surfaces
+
     # ------------------------------------------------------------------------------------------- one token
 
     def contribution(self, piece: str, token_id: int | None, is_first: bool) -> tuple[str | bytes, bool]:
@@ -268,3 +298,21 @@ def _joined_runs(parts: Iterable[bytes]) -> str:
             run = b""
         texts.append(part.decode("utf-8", "surrogatepass"))
     return "".join(texts) + decoded_bytewise(run)
+
+
+def _set_characters(surfaces: list[str], run: bytes, end: int) -> None:
+    """Write the characters that byte pieces make where their last bytes stand: the run ends before `end`."""
+    first = end - len(run)
+    at = 0
+    while at < len(run):
+        # Of well-formed characters only the right length decodes to one character.
+        for length in range(1, 5):
+            try:
+                character = run[at : at + length].decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+            break
+        else:
+            length, character = 1, "\ufffd"
+        surfaces[first + at + length - 1] = character
+        at += length

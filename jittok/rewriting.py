@@ -33,6 +33,7 @@ RewritingStep = (
     | spec.Nmt
     | spec.Precompiled
     | spec.SentencePieceNormalizer
+    | spec.LlamaCppCleanUp
     | spec.ByteLevel
     | spec.Metaspace
 )
@@ -558,6 +559,13 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
 
             operation = _Operation("apply_charsmap", (charsmap_tables(step, compact),))
             return Rewriter(tuple(steps), (operation,), build.no_suspicion(), build.lowercase_tables(), compact)
+        if isinstance(step, spec.LlamaCppCleanUp):
+            if len(steps) > 1:
+                raise UnsupportedError("llama.cpp's clean-up cannot be combined with other steps")
+            from jittok.build.charsmap import clean_up_rules
+
+            operation = _Operation("apply_charsmap", (clean_up_rules(step),))
+            return Rewriter(tuple(steps), (operation,), build.no_suspicion(), build.lowercase_tables())
         if isinstance(step, spec.UnicodeForm):
             operations.append(_Operation("substitute", (build.unicode_form_tables(step.form),)))
             new = build.unicode_form_suspicion(step.form)

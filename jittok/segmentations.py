@@ -187,8 +187,7 @@ class Segmentations:
             raise UnsupportedError(f"{self._name} has no other segmentations than the one of encode(); use that")
         if alpha is not None or nbest_size >= 0:
             raise ArgumentError("alpha and nbest_size are for unigram models; a byte-pair model is sampled with dropout")
-        stored = getattr(self._spec.model, "dropout", None)
-        chance = dropout if dropout is not None else DROPOUT if stored is None else stored
+        chance = self._spec.extra.get("dropout", DROPOUT) if dropout is None else dropout
         if isinstance(chance, bool) or not isinstance(chance, int | float | np.number) or not 0 <= chance <= 1:
             raise ArgumentError(f"dropout={dropout!r}: expected a number from 0 to 1")
         return [self._draw_merges(words, float(chance), _mixed(seed, turn) if turn else seed) for turn in range(size)]

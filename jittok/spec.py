@@ -24,7 +24,8 @@ from jittok.tables import (
 )
 
 SplitBehavior = Literal["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
-RegexDialect = Literal["oniguruma", "rust"]
+Reference = Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp", "transformers"]
+RegexDialect = Literal["oniguruma", "rust", "llama.cpp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +270,34 @@ class SentencePieceNormalizer:
     symbols: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LlamaCppNormalizer(SentencePieceNormalizer):
+    """What llama.cpp does with text before a unigram model (its tokenizer "t5") sees it.
+
+    That is what SentencePiece does, but for U+2581 in the text itself, which is never left out at the end, and texts of
+    nothing but blanks that are kept, which get no blank in front.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaCppCleanUp:
+    """What llama.cpp makes of text for a WordPiece vocabulary (its tokenizer "bert"): words, each behind a U+2581.
+
+    Words end at white space, and each character of punctuation, symbol of ASCII and Chinese character is one. Control
+    characters and U+FFFD are left out. U+2581 in the text becomes U+E000, which as a private character is in no word.
+
+    Attributes
+    ----------
+    lowercase
+        Lower-case each codepoint.
+    strip_accents
+        Of what has a canonical decomposition keep only its first codepoint, and leave out combining marks.
+    """
+
+    lowercase: bool = True
+    strip_accents: bool = True
+
+
 Normalizer = (
     UnicodeForm
     | Lowercase
@@ -281,6 +310,7 @@ Normalizer = (
     | Nmt
     | Precompiled
     | SentencePieceNormalizer
+    | LlamaCppCleanUp
 )
 
 
@@ -367,6 +397,25 @@ class UnicodeScripts:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class DigitGroups:
+    """Cut between groups of `size` digits in each run of them, counted from the right.
+
+    Attributes
+    ----------
+    digits
+        A class of a regular expression of llama.cpp's dialect.
+    size
+        Digits of a group.
+    cut
+        "after" each group, of which the first may be shorter, or "before" each whole one.
+    """
+
+    digits: str
+    size: int = 3
+    cut: Literal["after", "before"] = "after"
+
+
 PreTokenizer = (
     Split
     | ByteLevel
@@ -379,10 +428,26 @@ PreTokenizer = (
     | CharDelimiterSplit
     | FixedLength
     | UnicodeScripts
+    | DigitGroups
 )
 
 
 # ---------------------------------------------------------------------------------------------------- model
+
+
+class NumberedMerges(tuple[tuple[str, str], ...]):
+    """Merges in order of rank, and the ids that a reader looked up to check them.
+
+    Attributes
+    ----------
+    vocab
+        The vocabulary that the ids are of.
+    ids
+        For each merge the ids of its parts and of its result.
+    """
+
+    vocab: Mapping[str, int]
+    ids: tuple[list[int], list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,8 +455,7 @@ class BPEModel:
     """Byte-pair encoding over characters, as tokenizer.json and vocab.json + merges.txt state it.
 
     `vocab` maps token strings (in the byte alphabet when the file is byte-level) to ids; `merges` lists
-    the pairs in order of rank. `dropout` is the share of merges that the file says to leave out at random: jittok does so
-    where a call asks for it, see :meth:`jittok.Tokenizer.sample_encode`.
+    the pairs in order of rank.
     """
 
     vocab: Mapping[str, int]
@@ -402,7 +466,6 @@ class BPEModel:
     continuing_subword_prefix: str | None = None
     end_of_word_suffix: str | None = None
     ignore_merges: bool = False
-    dropout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,7 +648,42 @@ class SentencePieceModel:
         return result
 
 
-Model = BPEModel | RankModel | WordPieceModel | WordLevelModel | UnigramModel | SentencePieceModel
+@dataclass(frozen=True, slots=True)
+class MarianModel:
+    """The pieces of a SentencePiece unigram model, whose ids another vocabulary has.
+
+    A language code such as ``>>fr<<`` that a text begins with is one token. Pieces, unknown characters and codes that the
+    vocabulary lacks become the unknown token, each for itself.
+
+    Attributes
+    ----------
+    vocab
+        Token strings to ids.
+    pieces, scores, types
+        As in :class:`SentencePieceModel`.
+    unk_id
+        The id of the unknown token.
+    """
+
+    vocab: Mapping[str, int]
+    pieces: tuple[str, ...]
+    scores: tuple[float, ...]
+    types: bytes
+    unk_id: int
+
+    @property
+    def unknown_text(self) -> int:
+        """The id that the tables have for unknown characters, whose string may yet be in the vocabulary."""
+        return max(self.vocab.values()) + 1
+
+    @property
+    def table_ids(self) -> list[int]:
+        """The ids that the tables have for pieces: larger ones for those that the vocabulary lacks."""
+        following = self.unknown_text + 1
+        return [self.vocab.get(piece, following + number) for number, piece in enumerate(self.pieces)]
+
+
+Model = MarianModel | BPEModel | RankModel | WordPieceModel | WordLevelModel | UnigramModel | SentencePieceModel
 
 
 # ------------------------------------------------------------------------------------------ post-processors
@@ -730,6 +828,46 @@ class DecodeSentencePiece:
     denormalizer: SentencePieceNormalizer | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DecodeLlamaCpp:
+    r"""Tokens to bytes as llama.cpp does it, one after another: always the only decoder.
+
+    Control and unknown tokens leave nothing, nor do those that are unused or of no type; user-defined tokens stand for
+    themselves.
+
+    Attributes
+    ----------
+    style
+        What normal tokens are written in: "pieces" with U+2581 for blanks, or the byte "alphabet"; "escaped": the latter,
+        but user-defined tokens have bytes as in ``\x0a``.
+    types
+        The :class:`PieceType` of each token, one byte each; 0: none. Later ids are those of user-defined tokens.
+    """
+
+    style: Literal["pieces", "alphabet", "escaped"]
+    types: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeMarian:
+    """Pieces to text between special tokens, each of which has a blank behind it; no blanks at the ends of all.
+
+    Attributes
+    ----------
+    special
+        The special tokens.
+    drop_first, drop_leading
+        As in :class:`DecodeSentencePiece`, between special tokens.
+    hidden
+        Pieces that leave nothing.
+    """
+
+    special: tuple[str, ...]
+    drop_first: bool = True
+    drop_leading: bool = True
+    hidden: tuple[str, ...] = ()
+
+
 Decoder = (
     DecodeByteLevel
     | DecodeFuse
@@ -741,6 +879,8 @@ Decoder = (
     | DecodeWordPiece
     | DecodeCTC
     | DecodeSentencePiece
+    | DecodeLlamaCpp
+    | DecodeMarian
 )
 
 
@@ -762,8 +902,8 @@ class TokenizerSpec:
         Without decoders, tokens are joined with a blank between them, as the reference does, unless the
         model is a :class:`RankModel`.
     reference
-        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece" or "mistral_common". It decides
-        defaults.
+        The library whose ids are right: "tokenizers", "tiktoken", "sentencepiece", "mistral_common", "llama.cpp", or
+        "transformers" itself. It decides defaults, and where two of them use a model of the same form otherwise.
     default_special
         What a special token written in the text becomes unless a call says otherwise.
     source_format
@@ -780,7 +920,7 @@ class TokenizerSpec:
     pre_tokenizers: tuple[PreTokenizer, ...] = ()
     post_processors: tuple[PostProcessor, ...] = ()
     decoders: tuple[Decoder, ...] = ()
-    reference: Literal["tokenizers", "tiktoken", "sentencepiece", "mistral_common"] = "tokenizers"
+    reference: Reference = "tokenizers"
     default_special: Literal["parse", "text", "raise"] = "parse"
     source_format: str = "tokenizer.json"
     stored_truncation: Mapping[str, Any] | None = None

@@ -337,7 +337,8 @@ TOKEN_SPECIAL = 16
 ADDED_TOKENS_MAX_LENGTH = 0  # of a token, in bytes
 ADDED_TOKENS_SKIPPING = 1  # 1: a token that is found but not wanted hides what it covers; 0: it does not
 ADDED_TOKENS_SHIFT = 2  # 64 less the bits of an index into ``seen``
-ADDED_TOKENS_NUMBERS = 3
+ADDED_TOKENS_ASCII_SPACE = 3  # 1: the white space that tokens take with them is that of ASCII only
+ADDED_TOKENS_NUMBERS = 4
 
 #: See ``AddedTokenTables.seen``.
 SEEN_FACTOR = 0x9E3779B97F4A7C15
@@ -490,7 +491,10 @@ CHARSMAP_BLANK = 3  # bytes of what stands for a blank: 1 (U+0020) or 3 (U+2581)
 CHARSMAP_COMPACT = 4  # 1: U+2581 becomes U+0020 too
 CHARSMAP_HAS_SYMBOLS = 5
 CHARSMAP_NEWLINE = 6  # 1: U+000A becomes a blank whatever follows
-CHARSMAP_NUMBERS = 7
+#: 1: U+2581 of the text stays at the end, nothing but blanks gets none in front, and a blank at the end of what a rule
+#: gives comes from what follows.
+CHARSMAP_LLAMA_CPP = 7
+CHARSMAP_NUMBERS = 8
 
 
 class PrecompiledTables(NamedTuple):

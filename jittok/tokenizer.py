@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -24,6 +24,7 @@ from .spec import (
     AddedTokens,
     BPEModel,
     ByteLevel,
+    MarianModel,
     Metaspace,
     PieceType,
     Prepend,
@@ -47,11 +48,13 @@ from .text import (
     text_from,
     texts_from,
 )
-from .vocabulary import Vocabulary, build_vocabulary, byte_alphabet
+from .vocabulary import Vocabulary, build_vocabulary, byte_alphabet, check_vocabulary
 
 if TYPE_CHECKING:
     from .engine import Words
     from .formats.jittok_file import Stored
+    from .interop.huggingface import HfTokenizer
+    from .interop.sentencepiece import SentencePieceProcessor
     from .interop.tiktoken import TiktokenEncoding
     from .rewriting import Rewriter
     from .segmentations import Drawn, Segmentations
@@ -78,6 +81,8 @@ _SUFFIXES = {
     ".txt": "vocab.txt",
     ".jittok": "jittok",
 }
+#: Names of one of several files that a format is written as.
+_FILE_NAMES = {"vocab.json": "merges", "merges.txt": "merges"}
 
 
 class Ends(NamedTuple):
@@ -129,11 +134,14 @@ class Tokenizer:
     ) -> None:
         self.spec = spec
         self.plan = build_plan(spec) if plan is None else plan
-        tables = build_vocabulary(spec) if vocabulary is None else vocabulary
+        if vocabulary is None:
+            check_vocabulary(spec)  # faults are found now, tables are built when a token is looked up
         self._engine = Engine(self.plan)
         unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
+        if spec.reference == "llama.cpp":  # which shows tokens as they are
+            unknown = None
         self._vocabulary = Vocabulary(
-            tables,
+            partial(build_vocabulary, spec) if vocabulary is None else vocabulary,
             spec.added_tokens,
             self._normalized_content,
             -1 if unknown is None else unknown,
@@ -322,7 +330,8 @@ class Tokenizer:
         ends.post_processor.check(settings, pairs is not None, ends.add_special_tokens)
         policy = self.spec.default_special if special is None else special
         threads = None if threads is None else whole_number("threads", threads, 1)
-        if not (spans or reverse or overflowing or is_split_into_words or pairs is not None):
+        asks_for_more = spans or reverse or overflowing or is_split_into_words or pairs is not None
+        if not asks_for_more and not isinstance(self.spec.model, MarianModel):
             framing = ends.post_processor.framing(ends.add_special_tokens, settings)
             if framing is not None:
                 # Special tokens are put in while chunks are copied: by all threads, and from memory near by.
@@ -355,6 +364,7 @@ class Tokenizer:
                     )
                     words = False
             encoded = self._engine.encode_source(source, spans=spans, words=words, special=policy, threads=threads)
+            encoded = self._with_known_ids(encoded, source, policy)
             parts.append(ends.ordered(encoded))
         return ends.post_processor.process_batch(
             *parts,
@@ -413,6 +423,29 @@ class Tokenizer:
         words = self._engine.encode_source(source, words=True, special=policy, threads=threads).word_ids
         assert words is not None
         return words
+
+    def encode_piece(self, piece: bytes) -> NDArray[np.int32]:
+        """Return the ids of bytes as one piece, which is not split and need not be UTF-8.
+
+        Parameters
+        ----------
+        piece
+            Any bytes.
+
+        Returns
+        -------
+        int32[n]
+
+        Raises
+        ------
+        UnsupportedError
+            The model does not merge bytes by their ranks, as those of rank files and byte-level ones do.
+        ArgumentTypeError
+            It is not bytes.
+        """
+        if not isinstance(piece, bytes):
+            raise ArgumentTypeError(f"piece: expected bytes, got {type(piece).__name__}")
+        return self._engine.encode_piece(piece)
 
     # ------------------------------------------------------------------------------------ other segmentations
 
@@ -532,8 +565,8 @@ class Tokenizer:
             By default 0.1.
         dropout
             Of byte-pair models (Provilkov et al. 2020): the probability with which a merge is left out, by the rule
-            of the file's own library. By default what the file says, else 0.1; 0 is :meth:`encode`, 1 leaves the smallest
-            units.
+            of the file's own library. By default what the file says, else 0.1; 0 is :meth:`encode`, 1 leaves the
+            smallest units.
         nbest_size
             Of unigram models: below 0 to draw from all segmentations, 0 or 1 for the best one, else from so many of
             the best, up to 512.
@@ -609,7 +642,7 @@ class Tokenizer:
         draws = self._segmentations.draw(words, 1, alpha=alpha, dropout=dropout, nbest_size=nbest_size, seed=seed)
         ids, lengths, id_ends, _ = draws[0]
         return ends.post_processor.process_batch(
-            ends.ordered(self._engine.with_ids(words, ids, lengths, id_ends)),
+            ends.ordered(self._with_known_ids(self._engine.with_ids(words, ids, lengths, id_ends))),
             add_special_tokens=ends.add_special_tokens,
             texts=(shown,),
             pad_id=self._pad_id,
@@ -844,6 +877,11 @@ class Tokenizer:
         """
         return self._vocabulary.size if self.spec.reference == "tiktoken" else len(self._vocabulary)
 
+    @property
+    def id_limit(self) -> int:
+        """One more than the greatest id, whatever :attr:`vocab_size` says: rows that an embedding table needs."""
+        return self._vocabulary.size
+
     def id_to_token(self, token_id: int) -> str | None:
         """Return the token string of `token_id`, or None where there is no such token."""
         return self._vocabulary.id_to_token(token_id)
@@ -1002,8 +1040,64 @@ class Tokenizer:
         spec = replace(self.spec, model=model.with_types(bytes(types)))
         return Tokenizer(spec, vocabulary=self._vocabulary.tables)
 
-    def as_tiktoken(self) -> TiktokenEncoding:
+    def as_hf(self, like: Literal["tokenizers", "transformers"] = "tokenizers", **options: Any) -> HfTokenizer:
+        """Return an object with the methods of ``tokenizers.Tokenizer``, and of transformers' fast tokenizers.
+
+        Truncation and padding that are stored in the file hold there, until they are switched off.
+
+        Parameters
+        ----------
+        like
+            Whose `encode` and `decode` it has: tokenizers' give an encoding, and leave special tokens out of texts;
+            transformers' give a list of ids, and leave special tokens in.
+        **options
+            Attributes that transformers' tokenizers have, as `pad_token`, `eos_token` and `model_max_length`.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            An argument is none of these.
+
+        Examples
+        --------
+        >>> import jittok
+        >>> hf = jittok.load_default().as_hf()
+        >>> hf.encode("to be").offsets
+        [(0, 2), (2, 5)]
+        >>> hf(["to be"])["input_ids"] == [hf.encode("to be").ids]
+        True
+        """
+        from .interop.huggingface import HfFastTokenizer, HfTokenizer
+
+        if like not in ("tokenizers", "transformers"):
+            raise ArgumentError(f"like={like!r}: expected 'tokenizers' or 'transformers'")
+        return (HfTokenizer if like == "tokenizers" else HfFastTokenizer)(self, **options)
+
+    def as_sentencepiece(self, **options: Any) -> SentencePieceProcessor:
+        """Return an object with the methods of ``sentencepiece.SentencePieceProcessor``.
+
+        Parameters
+        ----------
+        **options
+            What its calls do unless they say otherwise: `out_type`, `add_bos`, `add_eos`, `reverse`, `emit_unk_piece`,
+            `enable_sampling`, `nbest_size`, `alpha` and `num_threads`.
+
+        Raises
+        ------
+        UnsupportedError
+            The tokenizer is not from a SentencePiece model.
+        """
+        from .interop.sentencepiece import SentencePieceProcessor
+
+        return SentencePieceProcessor.from_tokenizer(self, **options)
+
+    def as_tiktoken(self, name: str | None = None) -> TiktokenEncoding:
         """Return an object with the methods of ``tiktoken.Encoding`` (lists of ints, tiktoken's arguments).
+
+        Parameters
+        ----------
+        name
+            Its `name`; None: that of a published encoding, or "jittok".
 
         Examples
         --------
@@ -1014,53 +1108,81 @@ class Tokenizer:
         """
         from .interop.tiktoken import TiktokenEncoding
 
-        return TiktokenEncoding(self)
+        return TiktokenEncoding(self, name)
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write the tokenizer to a file.
+    def save(
+        self, path: str | os.PathLike[str], format: str | None = None, *, exact: bool = False, template: bool = True
+    ) -> None:
+        """Write the tokenizer to a file or directory, in its own or another format.
 
         Parameters
         ----------
         path
-            A file name. An existing file is replaced once the new one is complete.
+            A file name. An existing file is replaced once the new one is complete. With the formats "merges" and
+            "vocab.txt" also a directory, made if need be, where a tokenizer_config.json is written too.
         format
-            "tokenizer.json", "sentencepiece", "tiktoken", "vocab.txt" (which holds a WordPiece vocabulary and
-            nothing else) or "jittok"; None: by suffix (.json, .model or .spm, .tiktoken, .txt, .jittok).
+            "tokenizer.json", "sentencepiece", "tiktoken" (ranks only: the pattern and special tokens must be passed when it
+            is loaded), "merges" (vocab.json, merges.txt and a tokenizer_config.json in a directory), "vocab.txt" (which as a
+            file holds a WordPiece vocabulary and nothing else) or "jittok"; None: by suffix (.json, .model or .spm,
+            .tiktoken, .txt, .jittok) or name (vocab.json and merges.txt).
+        exact
+            Refuse where ids may differ for some texts, for which otherwise there is a warning.
+        template
+            Keep the special tokens that are put around texts. If false they are left out, for formats that have none.
 
         Raises
         ------
         UnsupportedError
-            The format cannot hold this tokenizer.
+            The format cannot hold this tokenizer; the message says why.
+        ConversionError
+            With `exact`: ids would differ for some texts.
         ArgumentError
             The suffix or format is not known.
         OutputError
             The file cannot be written.
+
+        Warns
+        -----
+        ConversionWarning
+            Ids may differ for some texts; the message says for which.
         """
         if not isinstance(path, str | os.PathLike):
             raise ArgumentTypeError(f"path: expected a str or a path object, got {type(path).__name__}")
         file = Path(os.fsdecode(path))
-        _write_file(file, self._as_file(format_of(file, format)))
+        chosen = format_of(file, format)
+        if chosen == "jittok" and template:
+            _write_file(file, self._as_file(chosen))
+            return
+        from .formats.conversion import content_of, convert, files_of
+
+        in_directory = chosen == "merges" or (chosen == "vocab.txt" and (file.is_dir() or not file.suffix))
+        spec, notes = convert(self.spec, chosen, exact=exact, template=template, alone=not in_directory)
+        if in_directory:
+            directory = file.parent if file.suffix in (".json", ".txt") and not file.is_dir() else file
+            contents = files_of(spec, chosen)
+            _make_directory(directory)
+            for name, content in contents.items():
+                _write_file(directory / name, content)
+        elif chosen == "jittok":
+            _write_file(file, Tokenizer(spec)._as_file("jittok"))
+        else:
+            _write_file(file, content_of(spec, chosen))
+        if notes:
+            import warnings
+
+            from .errors import ConversionWarning
+
+            message = f"{file}: ids are not the same for all texts in this format: {'; '.join(notes)}"
+            warnings.warn(message, ConversionWarning, stacklevel=2)
 
     def _as_file(self, format: str) -> bytes:
-        if format == "tokenizer.json":
-            from .formats import tokenizer_json
+        if format == "jittok":
+            from .formats import jittok_file
 
-            return tokenizer_json.write(self.spec)
-        if format == "sentencepiece":
-            from .formats import sentencepiece_model
+            return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
+        from .formats.conversion import content_of, convert
 
-            return sentencepiece_model.write(self.spec)
-        if format == "tiktoken":
-            from .formats import tiktoken_file
-
-            return tiktoken_file.write(self.spec)
-        if format == "vocab.txt":
-            from .formats import vocab_txt
-
-            return vocab_txt.write(self.spec)
-        from .formats import jittok_file
-
-        return jittok_file.write(self.spec, self.plan, self._vocabulary.tables)
+        return content_of(convert(self.spec, format, exact=False)[0], format)
 
     # ----------------------------------------------------------------------------------------------- identity
 
@@ -1152,7 +1274,8 @@ class Tokenizer:
         return self._engine.words(source.data, source.indptr, special=policy), shown
 
     def _finished(self, ends: Ends, words: Words, drawn: Drawn, shown: str) -> Encoding:
-        encoded = ends.ordered(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = self._with_known_ids(self._engine.with_ids(words, drawn.ids, drawn.lengths, drawn.ends))
+        encoded = ends.ordered(encoded)
         encoding = ends.post_processor.process(
             encoded, add_special_tokens=ends.add_special_tokens, texts=(shown,)
         )
@@ -1253,9 +1376,42 @@ class Tokenizer:
         policy = self.spec.default_special if special is None else special
         if threads is not None:
             threads = whole_number("threads", threads, 1)
-        return self._engine.encode(
+        encoded = self._engine.encode(
             texts.data, texts.indptr, spans=spans, words=spans, special=policy, threads=threads
         )
+        return self._with_known_ids(encoded, Source.of_arrays(texts.data, texts.indptr), policy)
+
+    def _with_known_ids(
+        self, encoded: EncodedTexts, source: Source | None = None, special: SpecialPolicy = "parse"
+    ) -> EncodedTexts:
+        """Encoded texts with ids of the vocabulary for those that only the tables of a Marian pair know.
+
+        Without `source`, which texts they are, unknown characters are not looked up in the vocabulary.
+        """
+        model = self.spec.model
+        if not isinstance(model, MarianModel):
+            return encoded
+        others = np.flatnonzero(encoded.ids >= model.unknown_text)
+        if not len(others):
+            return encoded
+        ids = encoded.ids.copy()
+        ids[others] = model.unk_id
+        # Unknown characters that stand together are one piece, and the vocabulary may have that from the other side.
+        unknown = others[encoded.ids[others] == model.unknown_text]
+        documents = np.searchsorted(encoded.indptr, unknown, side="right") - 1
+        for document in dict.fromkeys(documents.tolist()) if source is not None else ():
+            assert source is not None
+            data, indptr = source.make(document, document + 1)
+            again = self._engine.encode(data, indptr, spans=True, special=special, threads=1)
+            text = data[int(indptr[0]) : int(indptr[1])].tobytes().decode()
+            places = np.flatnonzero(again.ids == model.unknown_text).tolist()
+            for row, place in zip(unknown[documents == document].tolist(), places, strict=True):
+                assert again.spans is not None
+                begin, end = again.spans[place].tolist()
+                surface = (again.shown or {}).get(place)
+                ids[row] = model.vocab.get(self._surface(text[begin:end]) if surface is None else surface, model.unk_id)
+        ids.flags.writeable = False
+        return encoded._replace(ids=ids)
 
     def _encode_one(
         self,
@@ -1383,6 +1539,7 @@ def load(
     format: str | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
+    side: Literal["source", "target"] | None = None,
 ) -> Tokenizer:
     """Load a tokenizer from a file or directory; its content decides the format.
 
@@ -1390,13 +1547,16 @@ def load(
     ----------
     path
         tokenizer.json, a directory with tokenizer.json, vocab.txt, or vocab.json and merges.txt, a SentencePiece
-        model, a .tiktoken rank file, a tekken.json, or a jittok file.
+        model, a .tiktoken rank file, a tekken.json, a GGUF file, the directory of a Marian pair (source.spm, target.spm,
+        vocab.json), or a jittok file.
     format
-        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken" or
-        "jittok".
+        Its name, to skip detection: "tokenizer.json", "sentencepiece", "merges", "vocab.txt", "tiktoken", "tekken",
+        "gguf", "marian" or "jittok".
     pattern, special_tokens
         Of a rank file, which says neither: the name of a known encoding or a regular expression, and the
         special tokens with their ids.
+    side
+        Of a Marian pair: whose text it is for, "source" (the default) or "target".
 
     Returns
     -------
@@ -1406,6 +1566,8 @@ def load(
     ------
     MissingFileError, FormatError, UnknownFormatError, UnsupportedError, RegexError
         The file cannot be read; the message names the field and what was expected.
+    ArgumentError
+        An argument is for files of another format, or has no such value.
     """
     from .formats.detect import locate, read_spec
 
@@ -1414,7 +1576,7 @@ def load(
         from .formats import jittok_file
 
         return _from_stored(jittok_file.read(file))
-    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens)
+    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens, side=side)
     try:
         return Tokenizer(spec)
     except (FormatError, RegexError, UnsupportedError) as error:
@@ -1429,7 +1591,7 @@ def load_bytes(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Tokenizer:
-    """Load a tokenizer from the content of a file: a tokenizer.json, a SentencePiece model, a rank file or a tekken.json.
+    """Load a tokenizer from the content of a file: tokenizer.json, SentencePiece model, rank file, tekken.json or GGUF.
 
     Parameters
     ----------
@@ -1491,13 +1653,20 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
         The suffix or format is not known.
     """
     file = Path(os.fsdecode(path))
-    chosen = _SUFFIXES.get(file.suffix) if format is None else format
-    if chosen is None or chosen not in _SUFFIXES.values():
+    chosen = _FILE_NAMES.get(file.name, _SUFFIXES.get(file.suffix)) if format is None else format
+    known = (*dict.fromkeys(_SUFFIXES.values()), "merges")
+    if chosen is None or chosen not in known:
         raise ArgumentError(
-            f"cannot tell a format from {file.name!r} and format={format!r}; "
-            f"pass format= one of {', '.join(dict.fromkeys(_SUFFIXES.values()))}"
+            f"cannot tell a format from {file.name!r} and format={format!r}; pass format= one of {', '.join(known)}"
         )
     return chosen
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be made: {error.strerror or error}") from None
 
 
 def _write_file(file: Path, content: bytes) -> None:

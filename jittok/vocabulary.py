@@ -7,6 +7,7 @@ binary search in sorted hashes, so a saved vocabulary is usable as soon as it is
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from .spec import (
     BPEModel,
     ByteLevel,
     DecodeByteLevel,
+    DecodeLlamaCpp,
     MapBytes,
     PieceType,
     RankModel,
@@ -77,6 +79,42 @@ def is_byte_level(spec: TokenizerSpec) -> bool:
     return any(isinstance(step, ByteLevel | MapBytes | DecodeByteLevel) for step in steps)
 
 
+def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int64], AddedTokens]:
+    """Check the ids of a tokenizer's tokens.
+
+    Parameters
+    ----------
+    spec
+        A tokenizer; of its model only the vocabulary is read.
+
+    Returns
+    -------
+    tokens, ids
+        Of the model.
+    added : AddedTokens
+        The last added token of each id.
+
+    Raises
+    ------
+    FormatError
+        As :func:`build_vocabulary`.
+    """
+    model = spec.model
+    by_token: Iterable[Any]
+    added = spec.added.last_of_each_id()
+    if isinstance(model, UnigramModel | SentencePieceModel):
+        by_token, ids = model.pieces, np.arange(len(model.pieces))
+    else:
+        mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
+        by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
+    # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
+    may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
+        isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
+    )
+    _check_ids(ids, list(by_token), added, may_share)
+    return by_token, ids, added
+
+
 def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     """Build the look-up tables of a tokenizer's tokens.
 
@@ -101,23 +139,14 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     model are its own UTF-8, even where all its characters are letters of the byte alphabet.
     """
     model = spec.model
-    by_token: Iterable[Any]
-    added = spec.added.last_of_each_id()
-    if isinstance(model, UnigramModel | SentencePieceModel):
-        by_token, ids = model.pieces, np.arange(len(model.pieces))
-    else:
-        mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
-        by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
-    # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
-    may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
-        isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
-    )
-    _check_ids(ids, list(by_token), added, may_share)
-
+    by_token, ids, added = check_vocabulary(spec)
     size = int(max(ids.max(initial=-1), added.ids.max(initial=-1))) + 1
-    by_id: list[Any] = [b"" if isinstance(model, RankModel) else ""] * size
-    for number, key in zip(ids.tolist(), by_token, strict=True):
-        by_id[number] = key
+    if np.array_equal(ids, np.arange(size)):
+        by_id: list[Any] = list(by_token)
+    else:
+        by_id = [b"" if isinstance(model, RankModel) else ""] * size
+        for number, key in zip(ids.tolist(), by_token, strict=True):
+            by_id[number] = key
     flags = np.zeros(size, dtype=np.uint8)
     flags[ids] = PRESENT
     if isinstance(model, SentencePieceModel):
@@ -132,11 +161,13 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
         of_model[number] = by_id[number] == contents[place]
     for number, content in zip(added.ids.tolist(), contents, strict=True):
         by_id[number] = content
-    flags[added.ids] |= added_token_flags(added)
+    flags[added.ids] |= added_token_flags(added, spec.reference)
     encoded = _encoded(by_id)
     strings, string_indptr = _joined(encoded)
     token_bytes, bytes_indptr = strings, string_indptr
-    if is_byte_level(spec) and not isinstance(model, RankModel):
+    if spec.decoders and isinstance(spec.decoders[0], DecodeLlamaCpp):
+        token_bytes, bytes_indptr = _joined(llama_cpp_bytes(by_id, spec.decoders[0]))
+    elif is_byte_level(spec) and not isinstance(model, RankModel):
         token_bytes, bytes_indptr = _from_alphabet(by_id, strings, string_indptr, of_model)
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
@@ -163,8 +194,76 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     return tables
 
 
-def added_token_flags(tokens: AddedTokens) -> NDArray[np.uint8]:
-    """Return the bits of ``VocabularyTables.flags`` of each of some added tokens."""
+def llama_cpp_bytes(tokens: list[str], step: DecodeLlamaCpp) -> list[bytes]:
+    """Return the bytes that each token leaves in text, by llama.cpp's rules.
+
+    Parameters
+    ----------
+    tokens
+        By id.
+    step
+        How they are written, and their types.
+
+    Returns
+    -------
+    list of bytes
+        A character that is not in the byte alphabet stands for itself.
+    """
+    result = []
+    alphabet = {chr(i): bytes([byte]) for i, byte in enumerate(alphabet_bytes().tolist()) if byte >= 0}
+    types = step.types.ljust(len(tokens), bytes([PieceType.USER_DEFINED]))
+    for token, kind in zip(tokens, types, strict=False):
+        if kind == PieceType.NORMAL and step.style != "pieces":
+            result.append(b"".join(alphabet.get(character) or character.encode() for character in token))
+        elif kind == PieceType.NORMAL:
+            result.append(token.replace("\u2581", " ").encode())
+        elif kind == PieceType.USER_DEFINED:
+            result.append(unescaped(token.encode()) if step.style == "escaped" else token.encode())
+        elif kind == PieceType.BYTE:
+            digits = token[3:5]
+            result.append(bytes([int(digits, 16)]) if re.fullmatch("[0-9a-fA-F]{2}", digits) else b"")
+        else:
+            result.append(b"")
+    return result
+
+
+def unescaped(token: bytes) -> bytes:
+    r"""Return the bytes of a token of RWKV's: ``\t``, ``\n``, ``\r`` and ``\xNN`` stand for bytes, ``\`` for what follows.
+
+    Parameters
+    ----------
+    token
+        As the file has it.
+    """
+    result = bytearray()
+    at = 0
+    while at < len(token):
+        byte = token[at : at + 1]
+        at += 1
+        if byte != b"\\":
+            result += byte
+            continue
+        if at == len(token):
+            break
+        byte = token[at : at + 1]
+        at += 1
+        if byte == b"x":
+            value = 0
+            digits = token[at : at + 2]
+            if len(digits) < 2:
+                break
+            for digit in digits:
+                value = value << 4 & 0xFF
+                value = value + (digit - 0x57 if digit >= 0x61 else digit - 0x30) & 0xFF
+            result.append(value)
+            at += 2
+        else:
+            result += {b"t": b"\t", b"n": b"\n", b"r": b"\r"}.get(byte, byte)
+    return bytes(result)
+
+
+def added_token_flags(tokens: AddedTokens, reference: str) -> NDArray[np.uint8]:
+    """Return the bits of ``VocabularyTables.flags`` of each of some added tokens; `reference` says how they are shown."""
     flags = tokens.flags
     result = np.full(len(flags), PRESENT | ADDED, np.uint8)
     for given, bit in (
@@ -172,6 +271,8 @@ def added_token_flags(tokens: AddedTokens) -> NDArray[np.uint8]:
         (TOKEN_STRIP_LEFT | TOKEN_STRIP_RIGHT, STRIPS),
         (TOKEN_NORMALIZED, NORMALIZED),
     ):
+        if bit == STRIPS and reference == "llama.cpp":
+            continue  # it shows them as they are
         result[(flags & given) != 0] |= bit
     return result
 
@@ -256,7 +357,7 @@ class Vocabulary:
     Parameters
     ----------
     tables
-        The arrays.
+        The arrays, or what builds them.
     added_tokens
         The added tokens, which :attr:`special_tokens` lists. Two of them may have the same id.
     shown
@@ -276,15 +377,14 @@ class Vocabulary:
 
     def __init__(
         self,
-        tables: VocabularyTables,
+        tables: VocabularyTables | Callable[[], VocabularyTables],
         added_tokens: Iterable[AddedToken] = (),
         shown: Callable[[int], str] | None = None,
         unknown: int = -1,
         surface: Callable[[str], str] | None = None,
     ) -> None:
-        self.tables = tables
+        self._tables = tables
         self.added_tokens = AddedTokens.of(added_tokens)
-        self.size = len(tables.flags)
         self._shown = shown
         self.unknown = unknown
         self._surface = surface
@@ -292,6 +392,16 @@ class Vocabulary:
     @cached_property
     def _added_ids(self) -> dict[str, int]:
         return dict(zip(self.added_tokens.contents, self.added_tokens.ids.tolist(), strict=True))
+
+    @cached_property
+    def tables(self) -> VocabularyTables:
+        """The arrays; built when they are needed for the first time."""
+        return self._tables if isinstance(self._tables, VocabularyTables) else self._tables()
+
+    @property
+    def size(self) -> int:
+        """One more than the greatest id."""
+        return len(self.tables.flags)
 
     def __len__(self) -> int:
         """Return the number of different tokens (holes in the ids are not counted)."""

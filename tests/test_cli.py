@@ -17,32 +17,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from byte_tokenizer import Bytes
 
 import jittok
-from jittok.blocks import Separator, read_blocks
 from jittok.cli import arguments, main
-from jittok.cli.arguments import SEPARATORS
-from jittok.errors import TextError
-
-
-class Bytes:
-    """A tokenizer whose ids are the bytes; it wants valid UTF-8, as the real ones do."""
-
-    vocab_size = 256
-
-    def encode_batch(self, texts, add_special_tokens=False, threads=None, special=None):
-        data, indptr = texts
-        for left, right in zip(indptr[:-1], indptr[1:], strict=True):
-            try:
-                bytes(data[left:right]).decode()
-            except UnicodeDecodeError as error:
-                raise TextError("invalid UTF-8") from error
-        return SimpleNamespace(ids=data.astype(np.int32), indptr=indptr)
-
-    def count_batch(self, texts, **arguments):
-        batch = self.encode_batch(texts, **arguments)
-        return np.diff(batch.indptr)
-
 
 LOAD_TOKENIZER = arguments.load_tokenizer
 
@@ -52,70 +30,8 @@ def stand_in(monkeypatch):
     monkeypatch.setattr(arguments, "load_tokenizer", lambda options: Bytes())
 
 
-def documents_of(path, separator: Separator, block_size: int) -> tuple[list[bytes], bytes]:
-    documents, raw, at = [], b"", 0
-    for block in read_blocks(str(path), separator, block_size):
-        assert block.start == at
-        at += len(block.raw)
-        raw += block.raw
-        assert block.indptr[0] == 0 and block.indptr[-1] == len(block.data)
-        documents += [bytes(block.data[a:b]) for a, b in zip(block.indptr[:-1], block.indptr[1:], strict=True)]
-    return documents, raw
-
-
-def by_hand(content: bytes, separator: Separator) -> list[bytes]:
-    """What the documents are, said in the plainest way."""
-    if separator == "none-per-file":
-        return [content]
-    if separator == "blank-line":
-        documents, lines = [], []
-        for line in [*content.replace(b"\r\n", b"\n").split(b"\n"), b""]:
-            if line:
-                lines.append(line)
-            elif lines:
-                documents.append(b"\n".join(lines))
-                lines = []
-        return documents
-    mark = b"\n" if separator == "newline" else b"\0"
-    pieces = content.split(mark)
-    return pieces[:-1] if pieces[-1] == b"" else pieces
-
-
-CONTENTS = [
-    b"",
-    b"\n",
-    b"one",
-    b"one\n",
-    b"one\ntwo\n\n\nthree",
-    b"\n\n\none\n\ntwo two\ntwo\n\n\n\n",
-    b"a\0b\0\0c\0",
-    b"\0",
-    b"word " * 300 + b"\n" + b"x" * 77 + b"\n\n" + b"y\n" * 50,
-    "é\n中文\n\n👩\n".encode() * 20,
-]
-
-
-@pytest.mark.parametrize("separator", SEPARATORS)
-@pytest.mark.parametrize("block_size", [1, 2, 3, 7, 64, 1 << 20])
-@pytest.mark.parametrize("content", CONTENTS)
-def test_documents_do_not_depend_on_the_block_size(tmp_path, content, block_size, separator):
-    path = tmp_path / "text"
-    path.write_bytes(content)
-    documents, raw = documents_of(path, separator, block_size)
-    assert documents == by_hand(content, separator)
-    assert raw == content
-
-
-@pytest.mark.parametrize("block_size", [1, 2, 3, 5, 1000])
-def test_blank_lines_of_windows_files(tmp_path, block_size):
-    path = tmp_path / "text"
-    path.write_bytes(b"one\r\ntwo\r\n\r\nthree\r\n\r\n\r\nfour")
-    documents, _ = documents_of(path, "blank-line", block_size)
-    assert documents == [b"one\r\ntwo", b"three", b"four"]
-
-
 def test_encode_npy(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("jittok.blocks.BLOCK_SIZE", 8)
+    monkeypatch.setattr("jittok.corpus.blocks.BLOCK_SIZE", 8)
     one, two, out = tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / "made" / "out"
     one.write_bytes(b"first line\nsecond\n\nfourth")
     two.write_bytes(b"")
@@ -126,7 +42,8 @@ def test_encode_npy(tmp_path, capsys, monkeypatch):
     assert indptr.tolist() == [0, 10, 16, 16, 22]
     assert np.load(out / "two.txt.ids.npy").shape == (0,)
     assert np.load(out / "two.txt.indptr.npy").tolist() == [0]
-    assert len(list(out.iterdir())) == 4
+    assert len(list(out.iterdir())) == 5
+    assert json.loads((out / "manifest.jsonl").read_text().splitlines()[-1])["complete"]["documents"] == 4
     assert "4 documents, 22 tokens" in capsys.readouterr().out
 
 
@@ -135,9 +52,9 @@ def test_encode_raw(tmp_path):
     one.write_bytes(b"ab\0\0c\0")
     assert main(["encode", str(one), "--out", str(tmp_path), "--format", "raw", "--separator", "nul"]) == 0
     about = json.loads((tmp_path / "one.txt.json").read_text())
-    said = {"file": "one.txt.ids.bin", "dtype": "int32", "byte_order": "little", "length": 3}
+    said = {"file": "one.txt.ids.bin", "dtype": "uint16", "byte_order": "little", "length": 3}
     assert about["arrays"]["ids"] == said
-    assert np.fromfile(tmp_path / "one.txt.ids.bin", "<i4").tolist() == list(b"abc")
+    assert np.fromfile(tmp_path / "one.txt.ids.bin", "<u2").tolist() == list(b"abc")
     assert np.fromfile(tmp_path / "one.txt.indptr.bin", "<i8").tolist() == [0, 2, 2, 3]
     assert about["arrays"]["indptr"]["length"] == 4
 
@@ -154,7 +71,7 @@ def test_existing_output_is_kept_unless_told(tmp_path, capsys):
 
 
 def test_invalid_utf8_names_file_and_position(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("jittok.blocks.BLOCK_SIZE", 16)
+    monkeypatch.setattr("jittok.corpus.blocks.BLOCK_SIZE", 16)
     one = tmp_path / "one.txt"
     one.write_bytes(b"good line\n" * 5 + b"b\xffd line\n")
     assert main(["encode", str(one), "--out", str(tmp_path / "out")]) == 1
@@ -372,7 +289,7 @@ class TestEngine:
     def test_encode_equals_the_api(self, tmp_path, monkeypatch):
         from jittok.cli.demo import hamlet
 
-        monkeypatch.setattr("jittok.blocks.BLOCK_SIZE", 10_000)
+        monkeypatch.setattr("jittok.corpus.blocks.BLOCK_SIZE", 10_000)
         text = hamlet()
         (tmp_path / "hamlet").write_text(text, encoding="utf-8", newline="\n")
         assert main(["encode", str(tmp_path / "hamlet"), "--out", str(tmp_path)]) == 0
@@ -394,3 +311,88 @@ class TestEngine:
         (tmp_path / "one").write_bytes(b"good\nb\xffd\n")
         assert main(["count", str(tmp_path / "one")]) == 1
         assert "byte 6 (0xFF" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------------------------------- corpus jobs
+
+
+def test_json_lines_with_problems(tmp_path, capsys):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": {"b": "one"}}\n{"a": 1}\n\n{"a": {"b": "three"}}\n')
+    command = [str(path), "--field", "a.b"]
+    assert main(["encode", *command, "--out", str(tmp_path / "out")]) == 1
+    assert "a.jsonl: line 2: there is no field 'a.b'" in capsys.readouterr().err
+    command += ["--on-error", "skip", "--json"]
+    assert main(["encode", *command, "--out", str(tmp_path / "out")]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["documents"], summary["tokens"], summary["rejected"]) == (2, 8, {"no field": 1})
+    assert summary["n_bytes"] == path.stat().st_size
+    reject = json.loads((tmp_path / "out" / "a.jsonl.rejects.jsonl").read_text())
+    assert (reject["record"], reject["position"]) == (1, 20)
+    assert main(["count", *command]) == 0
+    counted = json.loads(capsys.readouterr().out)
+    assert (counted["tokens"], counted["documents"], counted["rejected"]) == (8, 2, {"no field": 1})
+    assert main(["count", *command[:-1]]) == 0
+    assert "1 records left out: 1 no field" in capsys.readouterr().out
+
+
+def test_shards_that_are_gone_on_with(tmp_path, capsys, monkeypatch):
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / "in" / str(number)).write_text(f"text {number}|and|more")
+    command = ["encode", str(tmp_path / "in"), "--shard-tokens", "10", "--separator-text", "|", "--document-end", "\n"]
+    command += ["--format", "packed", "--seq-len", "4", "--pad", "\t", "--document-index"]
+    assert main([*command, "--out", str(tmp_path / "whole")]) == 0
+    assert "9 documents, 48 tokens" in capsys.readouterr().out
+    done = []
+
+    def third(self, texts, **_):
+        done.append(texts)
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        return encode(self, texts)
+
+    encode = Bytes.encode_batch
+    with monkeypatch.context() as patch:
+        patch.setattr(Bytes, "encode_batch", third)
+        assert main([*command, "--out", str(tmp_path / "out")]) == 130
+    assert "the same command" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "out"), "--special", "text"]) == 1
+    assert "special is None there, and 'text' now" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert "of the documents were done before" in capsys.readouterr().out
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert [(tmp_path / "out" / name).read_bytes() for name in names] == [
+        (tmp_path / "whole" / name).read_bytes() for name in names
+    ]
+    rows = np.load(tmp_path / "out" / "shard-00000.npy")
+    assert bytes(rows.astype(np.uint8)) == b"text 0\nand\n\t"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--document-end", "no such"], "no token 'no such'"),
+        (["--format", "packed"], "--seq-len"),
+        (["--separator-text", ""], "--separator-text is empty"),
+        (["--column", "x", "--input-format", "parquet"], "a: cannot be read as Parquet"),
+    ],
+)
+def test_wrong_jobs(tmp_path, capsys, arguments, message):
+    (tmp_path / "a").write_text("a")
+    assert main(["encode", str(tmp_path / "a"), "--out", str(tmp_path / "out"), *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_numbers_with_units():
+    number = importlib.import_module("jittok.cli.corpus")._number
+    assert [number(text) for text in ("12", "4k", "1.5M", "2G")] == [12, 4000, 1_500_000, 2_000_000_000]
+    with pytest.raises(SystemExit):
+        main(["encode", "x", "--out", "y", "--shard-tokens", "many"])
+
+
+def test_formats_are_those_of_the_writers():
+    from jittok.corpus.sources import KINDS
+    from jittok.corpus.writing import FORMATS
+
+    assert arguments.FORMATS == FORMATS and arguments.KINDS == KINDS

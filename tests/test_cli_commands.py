@@ -114,3 +114,31 @@ def test_help_is_by_task(capsys):
     out = capsys.readouterr().out
     for command in ("encode", "decode", "count", "train", "info", "bench", "warmup", "completion"):
         assert f"jittok {command}" in out
+
+
+class TestShow:
+    def test_brackets_and_ids(self, capsys):
+        assert main(["show", "To be, or", "--ids", "--color", "never"]) == 0
+        out, err = capsys.readouterr()
+        assert out.splitlines()[0] == "[To][ be][,][ or]" and "'\u0120be'" in out and "2-5" in out and "4 tokens" in err
+
+    def test_colours(self, capsys, monkeypatch, tmp_path):
+        (tmp_path / "text.txt").write_text("a\n\nb", encoding="utf-8")
+        assert main(["show", "--file", str(tmp_path / "text.txt"), "--color", "always"]) == 0
+        out = capsys.readouterr().out
+        lines = out.removesuffix("\n").split("\n")
+        assert lines[1] == "" and all(line.startswith("\x1b[48;5;") and line.endswith("\x1b[0m") for line in lines if line)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("é".encode())))
+        assert main(["show"]) == 0
+        assert capsys.readouterr().out == "[é]\n"
+
+    def test_page(self, capsys):
+        assert main(["show", "a <b>", "--html"]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith("<!DOCTYPE html>") and "&lt;" in out and "<b>" not in out.replace("<body>", "")
+
+    def test_no_text(self, capsys, tmp_path):
+        assert main(["show", "--file", str(tmp_path / "none")]) == 1
+        (tmp_path / "bad").write_bytes(b"a\xff")
+        assert main(["show", "--file", str(tmp_path / "bad")]) == 1
+        assert "byte 1" in capsys.readouterr().err

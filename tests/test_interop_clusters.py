@@ -46,7 +46,8 @@ class TestRay:
         ray = pytest.importorskip("ray", reason="needs Ray: pip install 'jittok[ray]'")
         pytest.importorskip("ray.data", reason="needs Ray Data: pip install 'jittok[ray]'")
         environment = {"env_vars": {"JITTOK_BACKGROUND": "0", "PYTHONPATH": os.pathsep.join(__import__("sys").path)}}
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+        # The actors have a processor each, and what reads the file needs one too.
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, runtime_env=environment)
         ray.data.DataContext.get_current().enable_progress_bars = False
         yield ray
         ray.shutdown()

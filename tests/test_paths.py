@@ -105,6 +105,54 @@ def test_models(tmp_path, options):
     compare(tmp_path, spec.TokenizerSpec(model, pre_tokenizers=(spec.Split(" "),)), texts_of(rng))
 
 
+def long_words(rng, alphabet):
+    """Words that fill several windows: random ones, runs, and runs with a few other letters."""
+    words = []
+    for _ in range(12):
+        words.append("".join(rng.choices(alphabet, k=rng.randrange(45, 700))))
+        period = "".join(rng.choices(alphabet, k=rng.randrange(1, 9)))
+        run = period * rng.randrange(10, 120)
+        words.append(run)
+        at = rng.randrange(len(run))
+        words.append(run[:at] + rng.choice(alphabet) + run[at:])
+    return words
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_long_words(tmp_path, seed):
+    """Those of ranked tables are merged in windows. Merges in any order, and tokens longer than a window."""
+    rng = random.Random(seed)
+    model = byte_level(rng)
+    vocab, merges = dict(model.vocab), list(model.merges)
+    for letter in "ab":
+        run = letter
+        while len(run) < (8, 64, 128, 256)[seed]:
+            if run + run not in vocab:
+                vocab[run + run] = len(vocab)
+                merges.append((run, run))
+            run += run
+    if seed % 2:
+        rng.shuffle(merges)
+    model = spec.BPEModel(vocab, tuple(merges))
+    words = long_words(rng, "ab") + long_words(rng, "abcde") + ["a" * 3000, "b" * 2999 + "a" * 2001]
+    compare(tmp_path, spec.TokenizerSpec(model, pre_tokenizers=(spec.Split(" "), BYTES)), words)
+
+
+def test_long_words_whose_end_matters_far_before_it(tmp_path):
+    """In a chain of letters each pair may merge, the last one first: whether a letter is left alone shows at the end."""
+    rng = random.Random(5)
+    letters = [chr(c) for c in range(0x21, 0x7F)]
+    vocab = dict(byte_level(rng).vocab)
+    vocab = {piece: number for number, piece in enumerate(piece for piece in vocab if len(piece) == 1)}
+    pairs = list(zip(letters, letters[1:], strict=False))[::-1]
+    for pair in pairs:
+        vocab["".join(pair)] = len(vocab)
+    chain = "".join(letters)
+    words = [chain[rng.randrange(40) : rng.randrange(60, 94)] * rng.choice((1, 1, 2, 60)) for _ in range(20)]
+    words += ["".join(chain[rng.randrange(94) :] for _ in range(n)) for n in (2, 5, 100)]
+    compare(tmp_path, spec.TokenizerSpec(spec.BPEModel(vocab, tuple(pairs)), pre_tokenizers=(BYTES,)), words)
+
+
 def test_words_looked_up_whole(tmp_path):
     rng = random.Random(9)
     model = byte_level(rng, ignore_merges=True)

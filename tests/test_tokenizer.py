@@ -307,8 +307,8 @@ def test_save_refusals(tmp_path, default):
         default.save(tmp_path / "file.xyz")
     with pytest.raises(errors.ArgumentError, match="'gguf'"):
         default.save(tmp_path / "file.json", format="gguf")
-    with pytest.raises(errors.UnsupportedError):
-        default.save(tmp_path / "file.tiktoken")
+    with pytest.raises(errors.UnsupportedError, match="only a WordPiece"):
+        default.save(tmp_path / "file.txt")
     with pytest.raises(errors.OutputError, match="nowhere"):
         default.save(tmp_path / "nowhere" / "file.json")
     with pytest.raises(errors.ArgumentTypeError):

@@ -204,6 +204,16 @@ def test_merge(parts):
     assert merged == word_counts.merge_counts(counts[::-1]) == word_counts.merge_counts(counts, memory_limit=1)
 
 
+@pytest.mark.parametrize("words", [["b", "a"], ["a", "a"], ["ab", "a"], ["a", "aaaaaaaaab", "aaaaaaaaaa"]])
+def test_words_in_another_order_are_refused(words):
+    indptr = np.cumsum([0] + [len(word) for word in words])
+    data = np.frombuffer("".join(words).encode(), np.uint8)
+    counts = word_counts.WordCounts(data, indptr, np.ones(len(words), np.int64))
+    for use in (counts.merge, lambda: jittok.train_bpe(counts=counts), lambda: jittok.train_wordpiece(counts=[counts])):
+        with pytest.raises(ArgumentError, match="expected words in the order of their bytes"):
+            use()
+
+
 def test_counts_are_64_bit():
     big = word_counts.WordCounts.from_mapping({"a": 3 << 40, b"b": 1})
     assert dict(big.merge(big).items()) == {b"a": 6 << 40, b"b": 2}

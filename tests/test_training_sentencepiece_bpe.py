@@ -19,6 +19,7 @@ import jittok
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning, UnsupportedError
 from jittok.formats import sentencepiece_model
 from jittok.training import sentencepiece_bpe, sentencepiece_corpus
+from jittok.training import texts as text_reading
 from jittok.training.sentencepiece_bpe import PieceLearner, train_sentencepiece_bpe
 from jittok.training.sentencepiece_corpus import (
     alphabet_of,
@@ -246,7 +247,7 @@ def test_tiny_texts_like_a_textbook(lines, options):
         word = "".join(map(chr, points[bounds[i] : bounds[i + 1]].tolist()))
         texts[word] = texts.get(word, 0) + count
     letters = set(map(chr, (alphabet.letters if len(alphabet.letters) else alphabet.characters).tolist()))
-    learner = PieceLearner.begin(words, alphabet, chosen, 40)
+    learner = PieceLearner.begin([words], alphabet, chosen, 40)
     learner.learn(40)
     learned = learner.learned()
     assert (learned.pieces, learned.counts.tolist()) == textbook.train(texts, letters, 40, script_of, chosen)
@@ -272,6 +273,54 @@ def test_threads_counts_and_sizes_give_the_same():
     for size, tokenizer in several.items():
         own = train_sentencepiece_bpe(lines, vocab_size=size, **options)
         assert sentencepiece_model.write(tokenizer.spec) == sentencepiece_model.write(own.spec)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_memory_limit(monkeypatch, threads):
+    wanted = content(train_sentencepiece_bpe(LINES, vocab_size=200).spec)
+    counted = count_sentencepiece_words(LINES)
+    monkeypatch.setattr(sentencepiece_corpus, "_SHORT_BITS", 8)
+    monkeypatch.setattr(sentencepiece_corpus, "_LONG_BITS", 2)
+    monkeypatch.setattr(sentencepiece_corpus, "_KEPT_BYTES", 16)
+    monkeypatch.setattr(sentencepiece_corpus, "BATCH_BYTES", 100)
+    saved = []
+    save = sentencepiece_corpus.save_run
+    monkeypatch.setattr(sentencepiece_corpus, "save_run", lambda words, path: (saved.append(path), save(words, path)))
+    trained = jittok.train_bpe(LINES, rules="sentencepiece", vocab_size=200, threads=threads, memory_limit=1)
+    assert content(trained.spec) == wanted
+    assert len(saved) > 2
+    assert count_sentencepiece_words(LINES, threads=threads, memory_limit=1) == counted
+    with pytest.raises(ArgumentError, match="memory_limit"):
+        train_sentencepiece_bpe(LINES, vocab_size=200, memory_limit=0)
+
+
+def test_samples(monkeypatch):
+    """The reference's differ from run to run; jittok's is always the same."""
+    lines = [f"line {number} \r" for number in range(1000)] + [""]
+    seen = []
+    select = sentencepiece_corpus.TextCounter.work
+
+    def work(self, batch):
+        bounds, content = batch.indptr.tolist(), bytes(batch.data)
+        seen.extend(content[a:b].decode() for a, b in zip(bounds, bounds[1:], strict=False))
+        return select(self, batch)
+
+    monkeypatch.setattr(sentencepiece_corpus.TextCounter, "work", work)
+    options = {"vocab_size": 40, "input_sentence_size": 200, "hard_vocab_limit": False}
+    first = content(train_sentencepiece_bpe(lines, threads=1, **options).spec)
+    sample = seen[:]
+    assert len(sample) == len(set(sample)) == 200
+    assert sample == [line.rstrip("\r") for line in lines if line.rstrip("\r") in set(sample)]
+    numbers = np.array([int(line.split()[1]) for line in sample])
+    assert all(10 <= n <= 32 for n in np.bincount(numbers // 100))
+    for batch_bytes in (100, 1 << 20):
+        monkeypatch.setattr(text_reading, "BATCH_BYTES", batch_bytes)
+        seen.clear()
+        assert content(train_sentencepiece_bpe(iter(lines), threads=1, **options).spec) == first
+        assert seen == sample
+    few = {**options, "input_sentence_size": 2000}
+    everything = content(train_sentencepiece_bpe(lines, vocab_size=40, hard_vocab_limit=False).spec)
+    assert content(train_sentencepiece_bpe(lines, threads=2, **few).spec) == everything
 
 
 def test_counts_can_be_saved_and_merged(tmp_path):
@@ -338,15 +387,15 @@ def test_a_checkpoint_goes_on_to_the_same_result(tmp_path, monkeypatch):
 def corpus_of(lines, size):
     options = sentencepiece_options("bpe", vocab_size=size)
     words = count_texts(lines, options)
-    return words, alphabet_of(words, options), options
+    return [words], alphabet_of(words, options), options
 
 
 def test_room_is_made_when_it_is_lacking(monkeypatch):
     wanted = content(train_sentencepiece_bpe(LINES, vocab_size=200).spec)
     begin = PieceLearner.begin
 
-    def tight(words, alphabet, options, most):
-        learner = begin(words, alphabet, options, most)
+    def tight(words, alphabet, options, most, threads):
+        learner = begin(words, alphabet, options, most, threads)
         numbers = learner.trainer.numbers
         used = {"count": int(numbers[1]), "heap_count": 1, "events": 4}
         for names, key in ((sentencepiece_bpe._PAIR_FIELDS, "count"), (sentencepiece_bpe._HEAP_FIELDS, "heap_count")):
@@ -431,7 +480,6 @@ def test_sizes_that_cannot_be_reached():
         ({"escape_whitespaces": False}, "escape_whitespaces"),
         ({"auto_character_coverage": True}, "byte_fallback"),
         ({"normalization_rule_name": "nfc"}, "nmt_nfkc"),
-        ({"input_sentence_size": 1000}, "sample"),
         ({"split_digit": True}, "did you mean split_digits"),
         ({"model_prefix": "m"}, "save"),
         ({"special_tokens": ["<a>"]}, "control_symbols"),
@@ -473,9 +521,9 @@ def test_wrong_types_and_texts(tmp_path):
             train_sentencepiece_bpe(LINES, **options)
     with pytest.raises(ArgumentTypeError, match="either texts or counts"):
         train_sentencepiece_bpe()
-    for texts in ([], ["", "\n"], ["   "]):
+    for nothing in ([], ["", "\n"], ["   "]):
         with pytest.raises(ArgumentError, match="nothing is left"):
-            train_sentencepiece_bpe(texts, vocab_size=50)
+            train_sentencepiece_bpe(nothing, vocab_size=50)
     for texts in (["too long" * 10], ["\u2585"]):
         with pytest.warns(TrainingWarning, match="skipped 1 of 1"), pytest.raises(ArgumentError, match="nothing is left"):
             train_sentencepiece_bpe(texts, vocab_size=50, max_sentence_length=60)

@@ -21,7 +21,7 @@ from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, Trainin
 from jittok.formats import sentencepiece_model
 from jittok.kernels import suffix_array as suffix_kernels
 from jittok.kernels import train_unigram as kernels
-from jittok.training import followers, unigram
+from jittok.training import followers, sentencepiece_corpus, unigram
 from jittok.training.progress import Checkpoint
 from jittok.training.sentencepiece_corpus import count_sentencepiece_words
 from jittok.training.sentencepiece_options import sentencepiece_options
@@ -347,6 +347,20 @@ def test_slices_do_not_matter(monkeypatch):
     assert content(jittok.train_unigram(lines, vocab_size=80, threads=2).spec) == expected
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_memory_limit(monkeypatch, threads):
+    lines = some_lines(300)
+    expected = content(jittok.train_unigram(lines, vocab_size=80, threads=1).spec)
+    monkeypatch.setattr(sentencepiece_corpus, "_SHORT_BITS", 8)
+    monkeypatch.setattr(sentencepiece_corpus, "BATCH_BYTES", 1000)
+    saved = []
+    save = sentencepiece_corpus.save_run
+    monkeypatch.setattr(sentencepiece_corpus, "save_run", lambda words, path: (saved.append(path), save(words, path)))
+    trained = jittok.train_unigram(lines, vocab_size=80, threads=threads, memory_limit=1)
+    assert content(trained.spec) == expected
+    assert len(saved) > 2
+
+
 def test_counts():
     """As if every word that occurs twice had ended a sentence."""
     lines = [" ".join([word] * (2 + k % 5)) for k, word in enumerate(WORDS)] + ["qq qq"]
@@ -473,7 +487,7 @@ def test_other_errors():
     with pytest.raises(UnsupportedError, match="seed_sentencepieces_file"):
         jittok.train_unigram(some_lines(), seed_sentencepieces_file="seeds.tsv")
     with pytest.raises(UnsupportedError, match="memory_limit"):
-        jittok.train_unigram(some_lines(), memory_limit=1 << 20)
+        jittok.train_unigram(some_lines(), memory_limit=1 << 20, split_by_whitespace=False)
 
 
 def test_words_too_long_for_float32():
@@ -506,6 +520,7 @@ def test_texts_left_out_are_reported():
 TEXTS = ["the cat", "  that   rat \u00e9", "hatand the.man ", "", " ", "thecat cat\u2581the"]
 
 
+@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")
 @pytest.mark.parametrize(
     "options",
     [
@@ -535,6 +550,7 @@ def test_saved_for_tokenizers(tmp_path, options):
             assert theirs.decode(ids) == own.decode(ids) == model.decode(ids)
 
 
+@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")
 def test_symbols_saved_for_tokenizers(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     trained = jittok.train_unigram(some_lines(300), vocab_size=80, user_defined_symbols=["<x>"], control_symbols=["<c>"])

@@ -18,7 +18,7 @@ from jittok import sampling
 from jittok import tables as t
 from jittok._jit import JIT_DISABLED
 from jittok.build import unigram_tables
-from jittok.build.unigram_tables import build_unigram_tables, piece_nodes
+from jittok.build.unigram_tables import build_unigram_tables, piece_lengths, piece_nodes
 from jittok.build.validate import check_unigram
 from jittok.errors import ArgumentError, FormatError, UnsupportedError
 from jittok.kernels.split import SEGMENT
@@ -83,13 +83,23 @@ def cached(tables, texts, rounds=2, slot_bits=12):
     cache = new_unigram_cache(tables, slot_bits)
     longest = max((len(text.encode()) for text in texts), default=0)
     scratch = new_unigram_scratch(longest, int(tables.numbers[t.UNIGRAM_RULE]))
-    found = []
-    for _ in range(rounds):
-        out, out_end = np.full(data.size + EXTRA_ROOM, -7, np.int32), np.zeros(len(texts), np.int64)
+    found, n = [], data.size + EXTRA_ROOM
+    # Lengths not wanted, wanted, and wanted where those of pieces are known.
+    lengths = [*(np.zeros(0, np.int32) for _ in range(rounds)), *(np.full(n, -7, np.int32) for _ in range(2))]
+    if tables.code_of[0x20] and any("\u2581" in text for text in texts):
+        lengths.pop()  # a piece with a blank has one length only
+    for i, length in enumerate(lengths):
+        if i == rounds + 1:
+            cache = cache._replace(lengths=piece_lengths(tables))
+        out, out_end = np.full(n, -7, np.int32), np.zeros(len(texts), np.int64)
         state = np.zeros(STATE, np.int64)
         last = len(texts)
-        assert encode_unigram_text(tables, data, starts, ends, last, state, scratch, cache, out, out_end, out[:0]) == DONE
-        found.append([out[i:j].tolist() for i, j in zip([0, *out_end.tolist()], out_end.tolist(), strict=False)])
+        assert encode_unigram_text(tables, data, starts, ends, last, state, scratch, cache, out, out_end, length) == DONE
+        bounds = list(zip([0, *out_end.tolist()], out_end.tolist(), strict=False))
+        found.append([out[i:j].tolist() for i, j in bounds])
+        if length.size:
+            expected = [row for text in trie(tables, texts) for row in text]
+            assert list(zip(out.tolist(), length.tolist(), strict=True))[: len(expected)] == expected
     assert all(row == found[0] for row in found)
     return found[0]
 

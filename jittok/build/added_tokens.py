@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,13 @@ _SMALL = 20_000
 _FEW = 1000
 #: Bits of the filter for each token: with two of them set, one in seventy other endings passes.
 _BITS_PER_TOKEN = 16
+#: Characters that are looked at to find tokens which reach into others: tokens in use need less than a million.
+_MOST_LEVEL_WORK = 1 << 26
 
 
-def build_added_tokens(tokens: Iterable[AddedToken], *, skipping: bool = True) -> tables.AddedTokenTables:
+def build_added_tokens(
+    tokens: Iterable[AddedToken], *, skipping: bool = True, ascii_space: bool = False
+) -> tables.AddedTokenTables:
     """Build the tables that find `tokens` in text.
 
     Tokens matched on normalised text and tokens matched on the text as given need tables of their own.
@@ -36,6 +40,8 @@ def build_added_tokens(tokens: Iterable[AddedToken], *, skipping: bool = True) -
         What a token that a call does not want does where it is found: True, as in tokenizers, it stays in
         the text and hides the tokens that begin inside it; False, as in tiktoken, the longest wanted token
         at that place is taken, and the search goes on at the next character.
+    ascii_space
+        Whether the white space that tokens take with them is that of ASCII only, as in llama.cpp.
 
     Returns
     -------
@@ -83,6 +89,7 @@ def build_added_tokens(tokens: Iterable[AddedToken], *, skipping: bool = True) -
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
     numbers[tables.ADDED_TOKENS_MAX_LENGTH] = lengths[order].max(initial=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
+    numbers[tables.ADDED_TOKENS_ASCII_SPACE] = int(ascii_space)
     endings = _endings(data, indptr[order + 1], lengths[order], kernels.MAX_ENDINGS)
     gate, seen = np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.uint64)
     if len(order) and not len(endings):
@@ -106,6 +113,40 @@ def build_added_tokens(tokens: Iterable[AddedToken], *, skipping: bool = True) -
         word_class_of=word_class_of,
         numbers=read_only(numbers),
     )
+
+
+def levels(contents: Sequence[str]) -> list[list[int]]:
+    """Which tokens to look for one after the other, so that longer ones are found before others that reach into them.
+
+    Parameters
+    ----------
+    contents
+        Strings that all differ.
+
+    Returns
+    -------
+    list of list of int
+        Positions in `contents`. Within a level the longest token at the leftmost place is the one to take, and nearly
+        always one level is all: another one begins where a token ends as a longer one, or an earlier one of the same
+        length, begins. Quadratic in the lengths of tokens; where that would be too much, one level is made.
+    """
+    order = sorted(range(len(contents)), key=lambda i: -len(contents[i].encode("utf-8", "surrogatepass")))
+    if sum(len(content) ** 2 for content in contents) > _MOST_LEVEL_WORK:
+        return [order]
+    result: list[list[int]] = [[]]
+    # What tokens of this level begin with, and which of these are runs of one character: runs do not disturb each other.
+    beginnings: dict[str, set[str]] = {}
+    for number in order:
+        content = contents[number]
+        run = content[0] if content and content == content[0] * len(content) else ""
+        endings = (content[start:] for start in range(1, len(content)))
+        if any(beginnings.get(ending, set()) - ({run} if run else set()) for ending in endings):
+            result.append([])
+            beginnings = {}
+        result[-1].append(number)
+        for end in range(1, len(content)):
+            beginnings.setdefault(content[:end], set()).add(run)
+    return result
 
 
 def _sorted_backwards(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jittok import tables, unicode
 from jittok.errors import ArgumentError, FormatError, UnsupportedError
-from jittok.spec import SentencePieceNormalizer
+from jittok.spec import LlamaCppCleanUp, LlamaCppNormalizer, SentencePieceNormalizer
 from jittok.tables import CharsmapTables, PrecompiledTables, read_only
 from jittok.unicode.graphemes import grapheme_classes
 from jittok.unicode.normalization import fold_pages
@@ -443,6 +443,7 @@ def charsmap_tables(step: SentencePieceNormalizer, compact: bool = False) -> Cha
     numbers[tables.CHARSMAP_BLANK] = 3 if step.escape_whitespaces and not compact else 1
     numbers[tables.CHARSMAP_COMPACT] = step.escape_whitespaces and compact
     numbers[tables.CHARSMAP_HAS_SYMBOLS] = len(step.symbols) > 0
+    numbers[tables.CHARSMAP_LLAMA_CPP] = isinstance(step, LlamaCppNormalizer)
     newline = int(entry[10])
     if newline & 15 == tables.CHARSMAP_MAPPED:
         place = newline >> tables.CHARSMAP_OFFSET
@@ -456,6 +457,45 @@ def charsmap_tables(step: SentencePieceNormalizer, compact: bool = False) -> Cha
         rules,
         symbols,
         read_only(_ranges(np.concatenate([changes | before_ascii, np.ones(128, np.bool_)]))),
+        read_only(numbers),
+    )
+
+
+@lru_cache(maxsize=4)
+def clean_up_rules(step: LlamaCppCleanUp) -> CharsmapTables:
+    """Build the tables of llama.cpp's clean-up: rules for single codepoints, a blank before each word, no other ones.
+
+    Parameters
+    ----------
+    step
+        What to do.
+    """
+    from jittok.unicode.llama_cpp import clean_up
+
+    entry = np.zeros(0x110000, np.uint32)
+    strings = bytearray(b"\0")
+    places: dict[str, int] = {}
+    content = clean_up(step.lowercase, step.strip_accents)
+    for codepoint in np.flatnonzero(content != None).tolist():  # noqa: E711  (an array of objects)
+        text = content[codepoint]
+        if text not in places:
+            places[text] = len(strings)
+            strings += text.encode() + b"\0"
+        entry[codepoint] = places[text] << tables.CHARSMAP_OFFSET | tables.CHARSMAP_MAPPED
+    page_of, pages = fold_pages(entry)
+    numbers = np.zeros(tables.CHARSMAP_NUMBERS, np.int64)
+    numbers[[tables.CHARSMAP_PREFIX, tables.CHARSMAP_REMOVES]] = 1
+    numbers[tables.CHARSMAP_BLANK] = 3
+    numbers[[tables.CHARSMAP_NEWLINE, tables.CHARSMAP_LLAMA_CPP]] = 1
+    changes = entry[:128] != 0
+    nothing = build_double_array([], [])
+    return CharsmapTables(
+        page_of,
+        pages,
+        read_only(np.frombuffer(bytes(strings), np.uint8)),
+        nothing,
+        nothing,
+        read_only(_ranges(np.concatenate([changes, np.ones(128, np.bool_)]))),
         read_only(numbers),
     )
 

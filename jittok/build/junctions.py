@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.unicode.intervals import sorted_unique
+
 #: Marks a part of a codepoint, as in ``kernels.bpe``.
 PARTIAL = 1 << 21
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -37,33 +39,33 @@ def crossed_junctions(
         Bit ``h`` is set if a junction ``left << 22 | right`` has the hash h (the highest bits of its product with
         FACTOR).
     """
-    lengths = np.where(chosen, np.diff(token_indptr), 0)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    begin = np.repeat(token_indptr[:-1], lengths)
-    end = begin + np.repeat(lengths, lengths)
-    at = begin + np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    byte = token_bytes[at].astype(np.int64)
+    lengths = np.diff(token_indptr)
+    stop = int(token_indptr[-1])
+    byte = token_bytes[:stop]
+    begins = np.zeros(stop, np.bool_)
+    begins[token_indptr[:-1][lengths > 0]] = True
     # A unit is a codepoint or a part of one: it begins at a leading byte, or at the beginning of a token.
-    unit = np.flatnonzero(((byte & 0xC0) != 0x80) | (at == begin))
-    at, end, owner = at[unit], end[unit], owner[unit]
-    first = byte[unit]
-    size = 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
-    padded = token_bytes.astype(np.int64)
-    second, third, fourth = (padded[np.minimum(at + i, len(padded) - 1)] & 63 for i in (1, 2, 3))
-    whole = np.select(
-        [size == 1, size == 2, size == 3],
-        [first, (first & 31) << 6 | second, (first & 15) << 12 | second << 6 | third],
-        (first & 7) << 18 | second << 12 | third << 6 | fourth,
-    )
-    is_tail = (first & 0xC0) == 0x80
-    is_whole = ~is_tail & (at + size <= end)
-    right = np.where(is_whole, whole, PARTIAL | first)
-    following = np.append(at[1:], 0)
-    last_byte = padded[np.maximum(following - 1, 0)]
-    left = np.where(is_whole, whole, PARTIAL | last_byte)
-    same = owner[1:] == owner[:-1]
-    keys = (left[:-1] << 22 | right[1:])[same].astype(np.uint64)
-    keys = np.unique(keys)
+    at = np.flatnonzero(((byte & 0xC0) != 0x80) | begins)
+    right = byte[at].astype(np.int64)
+    left = right.copy()
+    other = np.flatnonzero(right >= 0x80)  # all others are ASCII, and whole
+    if len(other):
+        place, first = at[other], right[other]
+        end = token_indptr[np.searchsorted(token_indptr, place, side="right")]
+        size = 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
+        second, third, fourth = (byte[np.minimum(place + i, stop - 1)].astype(np.int64) & 63 for i in (1, 2, 3))
+        whole = np.select(
+            [size == 1, size == 2, size == 3],
+            [first, (first & 31) << 6 | second, (first & 15) << 12 | second << 6 | third],
+            (first & 7) << 18 | second << 12 | third << 6 | fourth,
+        )
+        is_whole = ((first & 0xC0) != 0x80) & (place + size <= end)
+        last_byte = byte[np.append(at[1:], stop)[other] - 1].astype(np.int64)
+        right[other] = np.where(is_whole, whole, PARTIAL | first)
+        left[other] = np.where(is_whole, whole, PARTIAL | last_byte)
+    inside = ~begins[at[1:]] & np.repeat(chosen, lengths)[at[1:]]
+    keys = (left[:-1] << 22 | right[1:])[inside].astype(np.uint64)
+    keys = sorted_unique(keys)
     bits = max(64, min(1 << int(BITS_PER_JUNCTION * max(len(keys), 1) - 1).bit_length(), MOST_BITS))
     with np.errstate(over="ignore"):
         hashes = keys * FACTOR >> np.uint64(64 - (bits.bit_length() - 1))

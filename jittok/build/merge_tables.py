@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from jittok.build.hash_tables import EMPTY, PAIR_FACTOR, fill_lines, fill_slots, hash_key
 from jittok.build.junctions import crossed_junctions
 from jittok.errors import FormatError, UnsupportedError
-from jittok.spec import BPEModel, RankModel
+from jittok.spec import BPEModel, NumberedMerges, RankModel
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_CUT,
@@ -26,6 +27,7 @@ from jittok.tables import (
     PieceTables,
     read_only,
 )
+from jittok.unicode.intervals import sorted_unique
 
 #: Ids and symbols are packed into 20 bits, merge numbers into 24.
 MOST_TOKENS = (1 << 20) - 512
@@ -100,13 +102,37 @@ def build_sampling_merges(model: BPEModel | RankModel, *, byte_level: bool) -> M
     return _merges(model, byte_level=byte_level, all_pairs=True)[0]
 
 
+def last_pairs(
+    model: BPEModel | RankModel, *, byte_level: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The tokens that merging their own text makes, and the pair that does it at last, in the order of the merges.
+
+    It is the only pair that ever makes the token: what happens within its text does not depend on what stands around
+    it, as long as nothing is merged across its ends. So a model that lists these pairs only, in this order, is the same.
+
+    Parameters
+    ----------
+    model, byte_level
+        As for :func:`build_merge_tables`, which raises what the model cannot be.
+
+    Returns
+    -------
+    made, left, right : int64[n]
+        Ids.
+    """
+    general, pairs = _merges(model, byte_level=byte_level, all_pairs=True)
+    made, by = _last_merges(general)
+    return made.astype(np.int64), pairs[0, by], pairs[1, by]
+
+
 def _merges(
     model: BPEModel | RankModel, *, byte_level: bool, all_pairs: bool
 ) -> tuple[MergeTables, NDArray[np.int64]]:
     """Tables, and the pairs of ids that merge."""
     if isinstance(model, RankModel):
-        tokens: dict[int, bytes] = {rank: token for token, rank in model.ranks.items()}
-        _check_size(max(tokens), 0)
+        by_rank = {rank: token for token, rank in model.ranks.items()}
+        _check_size(max(by_rank), 0)
+        tokens = _tokens_of([by_rank.get(rank, b"") for rank in range(max(by_rank) + 1)])
         single = {token[0]: rank for token, rank in model.ranks.items() if len(token) == 1}
         pairs, results = _rank_pairs(model.ranks)
         units = {(0, b): i for b, i in single.items()}
@@ -121,7 +147,8 @@ def _merges(
     pairs, results = _listed_pairs(model)
     alphabet = byte_alphabet()
     units = {}
-    for token, identifier in vocab.items():
+    longest = len(prefix) + len(suffix) + 1
+    for token, identifier in [item for item in vocab.items() if len(item[0]) <= longest]:
         for variant in range((1 if prefix else 0) + (2 if suffix else 0) + 1):
             if (variant & 1 and not prefix) or (variant & 2 and not suffix):
                 continue
@@ -150,23 +177,55 @@ def _check_size(largest_id: int, n_merges: int) -> None:
         raise UnsupportedError(f"the model has {n_merges} merges; up to {MOST_MERGES} are supported")
 
 
-def _token_bytes(vocab: Iterable[str], byte_level: bool) -> dict[int, bytes]:
-    """Bytes of text that each token stands for; tokens outside the byte alphabet keep their UTF-8 form."""
-    items = vocab.items()  # type: ignore[attr-defined]
-    if not byte_level:
-        return {identifier: token.encode("utf-8", "surrogatepass") for token, identifier in items}
-    alphabet = byte_alphabet()
-    # Characters of the alphabet become the Latin-1 character of their byte; anything else fails to encode.
-    table = {ord(character): byte for character, byte in alphabet.items()}
-    outside = {byte: 0xFFFF for byte in range(256) if chr(byte) not in alphabet}
-    table = {**outside, **table}
-    result = {}
-    for token, identifier in items:
-        try:
-            result[identifier] = token.translate(table).encode("latin-1")
-        except UnicodeEncodeError:
-            result[identifier] = b""
-    return result
+class _Tokens(NamedTuple):
+    """Bytes of text that each token stands for, by id; those outside the byte alphabet, and holes, have none."""
+
+    data: bytes
+    indptr: NDArray[np.int64]
+
+    def of(self, number: int) -> bytes:
+        return self.data[int(self.indptr[number]) : int(self.indptr[number + 1])]
+
+
+def _tokens_of(parts: Sequence[bytes]) -> _Tokens:
+    indptr = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=indptr[1:])
+    return _Tokens(b"".join(parts), indptr)
+
+
+def _token_bytes(vocab: Mapping[str, int], byte_level: bool) -> _Tokens:
+    """The tokens of a vocabulary by id; of two with the same id, the last."""
+    by_id = vocab
+    ids = np.fromiter(vocab.values(), np.int64, len(vocab))
+    if (ids[1:] <= ids[:-1]).any():
+        names = {number: token for token, number in vocab.items()}
+        by_id = {names[number]: number for number in sorted(names)}
+        ids = np.fromiter(by_id.values(), np.int64, len(by_id))
+    text = "".join(by_id)
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    ends = np.cumsum(np.fromiter(map(len, by_id), np.int64, len(by_id)))
+    if byte_level:
+        # Characters of the alphabet become their bytes; a token with anything else has none.
+        byte_of = np.full(0x145, -1, np.int16)
+        for character, byte in byte_alphabet().items():
+            byte_of[ord(character)] = byte
+        units = byte_of[np.minimum(codes, 0x144)]
+        outside = np.zeros(len(codes) + 1, np.int64)
+        np.cumsum(units < 0, out=outside[1:])
+        bad = np.diff(outside[np.concatenate(([0], ends))]) > 0
+        lengths = np.diff(ends, prepend=0)
+        if bad.any():
+            kept = np.repeat(~bad, lengths)
+            units = units[kept]
+            lengths[bad] = 0
+        data = units.astype(np.uint8).tobytes()
+    else:
+        data = text.encode("utf-8", "surrogatepass")
+        sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+        lengths = np.diff(np.concatenate(([0], np.cumsum(sizes)))[np.concatenate(([0], ends))])
+    indptr = np.zeros(int(ids.max(initial=-1)) + 2, np.int64)
+    indptr[ids + 1] = lengths
+    return _Tokens(data, np.cumsum(indptr))
 
 
 def _rank_pairs(ranks: Mapping[bytes, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -191,18 +250,24 @@ def _listed_pairs(model: BPEModel) -> tuple[NDArray[np.int64], NDArray[np.int64]
     """The pairs of ids that a model lists, in order of rank; of equal pairs the last counts, as in tokenizers."""
     vocab, drop = model.vocab, len(model.continuing_subword_prefix or "")
     try:
-        left = [vocab[a] for a, _ in model.merges]
-        right = [vocab[b] for _, b in model.merges]
-        result = [vocab[a + b[drop:]] for a, b in model.merges]
+        if isinstance(model.merges, NumberedMerges) and model.merges.vocab is vocab:
+            left, right, result = model.merges.ids
+        else:
+            left = [vocab[a] for a, _ in model.merges]
+            right = [vocab[b] for _, b in model.merges]
+            result = [vocab[a + b[drop:]] for a, b in model.merges]
     except KeyError as error:
         raise FormatError(
             f"model.merges needs the token {error.args[0]!r}, which model.vocab lacks; add it or drop the merge"
         ) from None
     pairs = np.array([left, right], np.int64).reshape(2, -1)
     keys = (pairs[0] << 32 | pairs[1])[::-1]
+    made = np.array(result, np.int64)
+    if len(sorted_unique(made)) == len(made):  # so no pair comes twice
+        return pairs, made
     _, last = np.unique(keys, return_index=True)
     kept = np.sort(len(keys) - 1 - last)
-    return pairs[:, kept], np.array(result, np.int64)[kept]
+    return pairs[:, kept], made[kept]
 
 
 def _pair_slots(
@@ -217,7 +282,7 @@ def _pair_slots(
 
 
 def _build(
-    tokens: dict[int, bytes],
+    tokens: _Tokens,
     pairs: NDArray[np.int64],
     results: NDArray[np.int64],
     units: dict[tuple[int, int], int],
@@ -226,17 +291,15 @@ def _build(
     byte_level: bool,
     all_pairs: bool = False,
 ) -> MergeTables:
-    size = max(tokens, default=-1) + 1
+    size = len(tokens.indptr) - 1
     complete = byte_level and not _variants(model) and all((0, byte) in units for byte in range(256))
     missing_unknown = (
         model is not None and model.unk_token is not None and model.unk_token not in model.vocab and not complete
     )
     # An unknown token that the vocabulary lacks is one token more, whose id the engine takes for an error.
     size += missing_unknown
-    token_list = [tokens.get(i, b"") for i in range(size)]
-    token_indptr = np.zeros(size + 1, np.int64)
-    np.cumsum([len(token) for token in token_list], out=token_indptr[1:])
-    token_bytes = np.frombuffer(b"".join(token_list) + bytes(64), np.uint8)
+    token_indptr = np.append(tokens.indptr, tokens.indptr[-1:]) if missing_unknown else tokens.indptr
+    token_bytes = np.frombuffer(tokens.data + bytes(64), np.uint8)
     numbers = np.zeros(MERGE_NUMBERS, np.int64)
     numbers[MERGE_UNIT] = 0 if byte_level else 1
     numbers[MERGE_UNKNOWN] = -1
@@ -272,8 +335,8 @@ def _build(
         tables = _ranked(general, pairs, [units[0, byte] for byte in range(256)])
     direct = model is None or model.ignore_merges
     if direct and not all_pairs:
-        wanted = [i for i in range(size) if token_list[i] and not tables.reachable[i]]
-        tables = tables._replace(direct_slots=_direct_slots(token_list, wanted))
+        wanted = np.flatnonzero((np.diff(token_indptr) > 0) & (tables.reachable == 0)).tolist()
+        tables = tables._replace(direct_slots=_direct_slots({i: tokens.of(i) for i in wanted}, wanted))
         tables.numbers[MERGE_DIRECT] = len(wanted)
         # A part must not be taken for a whole pre-token that is a token by itself.
         if wanted:
@@ -335,7 +398,7 @@ def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[i
     )
 
 
-def _direct_slots(tokens: Sequence[bytes], wanted: Sequence[int]) -> NDArray[np.uint64]:
+def _direct_slots(tokens: Sequence[bytes] | Mapping[int, bytes], wanted: Sequence[int]) -> NDArray[np.uint64]:
     """Hash table of tokens to look up whole, by the words kernel's hash of their bytes."""
     hashes = np.array([hash_token(tokens[i]) for i in wanted], np.uint64)
     slots = (hashes & np.uint64(0xFFFFFFFF)) << np.uint64(32) | np.array(wanted, np.uint64)

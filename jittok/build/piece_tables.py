@@ -32,12 +32,15 @@ from jittok.tables import (
     PieceTables,
     read_only,
 )
+from jittok.unicode.intervals import sorted_unique
 
 #: Types of pieces, as the model file numbers them.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 #: The space symbol.
 MARK = "\u2581"
+#: Stands between strings that follow one another: no character.
+_BOUND = "\ud800"
 #: Takes a whole text as one word.
 WHOLE_PATTERN = r"[\s\S]+"
 #: Symbols below this have a table of their pairs.
@@ -115,6 +118,65 @@ def build_sentencepiece_merges(
     if not all_pairs:
         tables = build.pruned(tables, merged, ranks)
     return PieceModel(tables, word_pattern(tables))
+
+
+def last_pairs(
+    pieces: Sequence[str], scores: NDArray[np.float32], types: Sequence[int], *, byte_fallback: bool = False
+) -> tuple[list[int], list[str], list[str], bool]:
+    """The pieces of a BPE model that merging their own text makes, and the two parts that do it at last.
+
+    Parameters
+    ----------
+    pieces, scores, types, byte_fallback
+        As for :func:`build_sentencepiece_merges`.
+
+    Returns
+    -------
+    made : list of int
+        Ids, those of higher scores first.
+    left, right : list of str
+        The parts. Those that are no pieces are single characters.
+    is_tied : bool
+        Whether two of them have the same score, so that the one further left is merged first.
+    """
+    tables = build_sentencepiece_merges(pieces, scores, types, byte_fallback=byte_fallback, all_pairs=True).tables
+    first = int(tables.numbers[PIECE_FIRST])
+    merged = tables.symbol_token[first:].tolist()
+    unused = tables.list_token.tolist()
+    merged = [unused[-2 - token] if token < -1 else token for token in merged]
+    left, right = _last_pairs([pieces[i].encode("utf-8", "surrogatepass") for i in merged], tables)
+    units = {symbol >> 2: chr(codepoint) for codepoint, symbol in _unit_symbols(tables, pieces)}
+
+    def part(symbol: int) -> str:
+        return pieces[merged[symbol - first]] if symbol >= first else units[symbol]
+
+    kept = np.flatnonzero(left >= 0).tolist()
+    ranks = tables.merge_rank[kept]
+    return (
+        [merged[i] for i in kept],
+        [part(int(left[i])) for i in kept],
+        [part(int(right[i])) for i in kept],
+        bool(len(np.unique(ranks)) < len(ranks)),
+    )
+
+
+def _unit_symbols(tables: PieceTables, pieces: Sequence[str]) -> list[tuple[int, int]]:
+    characters = {ord(character) for piece in pieces for character in piece}
+    return [(codepoint, _unit_entry(tables, codepoint)) for codepoint in characters]
+
+
+def _last_pairs(texts: Sequence[bytes], tables: PieceTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    from jittok.kernels.pieces import find_last_pairs
+    from jittok.kernels.word_cache import new_word_scratch
+
+    indptr = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=indptr[1:])
+    data = np.frombuffer(b"".join(texts) + bytes(64), np.uint8)
+    left, right = np.empty(len(texts), np.int32), np.empty(len(texts), np.int32)
+    scratch = new_word_scratch(max(64, int(np.diff(indptr).max(initial=0))))
+    reverse = np.zeros(len(texts) + 1, np.uint64)
+    find_last_pairs(tables, read_only(data), read_only(indptr), scratch, reverse, left, right)
+    return left, right
 
 
 def build_listed_merges(
@@ -215,7 +277,6 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
     known
         Whether a character may be a joiner or a loner.
     """
-    before = after = True  # cut before, and after, each run of marks
     group: dict[str, str] = {}
 
     def find(character: str) -> str:
@@ -225,18 +286,19 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
         return character
 
     joined: set[str] = set()
-    junctions: set[str] = set()
-    for piece in spanned:
-        text = piece.replace(" ", MARK)
-        if MARK in text:
-            before = before and MARK not in text.lstrip(MARK)
-            after = after and MARK not in text.rstrip(MARK)
-        junctions.update(map("".join, zip(text, text[1:], strict=False)))
+    # Strings follow one another, each with a character in front that stands for a bound.
+    text = f"{_BOUND}{_BOUND.join(spanned)}{_BOUND}".replace(" ", MARK)
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+    pairs = sorted_unique(codes[:-1] << np.uint64(32) | codes[1:])
+    lefts, rights = pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF)
+    bounds = np.array([ord(MARK), ord(_BOUND)], np.uint64)
+    before = not (~np.isin(lefts, bounds) & (rights == ord(MARK))).any()
+    after = not ((lefts == ord(MARK)) & ~np.isin(rights, bounds)).any()
     if not before:
         return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
-    for junction in junctions:
-        left, right = junction[0], junction[1]
-        if MARK not in junction:
+    for pair in pairs.tolist():
+        left, right = chr(pair >> 32), chr(pair & 0xFFFFFFFF)
+        if MARK not in (left, right) and _BOUND not in (left, right):
             joined.update((left, right))
             group[find(left)] = find(right)
     ascii_characters = [chr(i) for i in range(128) if chr(i) != " "]
@@ -321,11 +383,10 @@ class _Builder:
 
     def symbols(self, merged: Sequence[int]) -> dict[str, int]:
         """Number all symbols; returns those that may merge."""
-        counts: Counter[str] = Counter()
+        kinds = zip(self.pieces, self.types, strict=True)
+        counts = Counter("".join([piece for piece, kind in kinds if kind in (NORMAL, UNUSED)]))
         alone: dict[str, int] = {}
         for i, (piece, kind) in enumerate(zip(self.pieces, self.types, strict=True)):
-            if kind in (NORMAL, UNUSED):
-                counts.update(piece)
             if len(piece) == 1 and kind in (NORMAL, USER_DEFINED):
                 alone[piece] = i
                 counts[piece] += 1
@@ -405,17 +466,7 @@ class _Builder:
 
     def pruned(self, tables: PieceTables, merged: Sequence[int], ranks: NDArray[np.int64]) -> PieceTables:
         """The tables with the one pair that makes each piece, and what unused pieces are taken apart to."""
-        from jittok.kernels.pieces import find_last_pairs
-        from jittok.kernels.word_cache import new_word_scratch
-
-        texts = [self.texts[i] for i in merged]
-        indptr = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=indptr[1:])
-        data = np.frombuffer(b"".join(texts) + bytes(64), np.uint8)
-        left, right = np.empty(len(texts), np.int32), np.empty(len(texts), np.int32)
-        scratch = new_word_scratch(max(64, int(np.diff(indptr).max(initial=0))))
-        reverse = np.zeros(len(texts) + 1, np.uint64)
-        find_last_pairs(tables, read_only(data), read_only(indptr), scratch, reverse, left, right)
+        left, right = _last_pairs([self.texts[i] for i in merged], tables)
         return self.of_last_pairs(merged, ranks, left.astype(np.int64), right.astype(np.int64))
 
     def of_last_pairs(

@@ -17,9 +17,12 @@ from jittok.spec import (
     BPEModel,
     ByteLevel,
     CharDelimiterSplit,
+    DigitGroups,
     Digits,
     FixedLength,
+    LlamaCppCleanUp,
     MapBytes,
+    MarianModel,
     Metaspace,
     Normalizer,
     Prepend,
@@ -44,7 +47,6 @@ from jittok.tables import (
     MergeTables,
     ModelTables,
     PieceTables,
-    SplitAutomaton,
     SplitTables,
     UnigramTables,
 )
@@ -78,11 +80,25 @@ BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", 
 
 @dataclass(frozen=True, slots=True)
 class SplitStage:
-    """Cut every segment at a pattern."""
+    """Cut every segment at a pattern.
+
+    Attributes
+    ----------
+    tables
+        The pattern.
+    behavior
+        What becomes of its matches, one of BEHAVIORS by number.
+    invert
+        Whether what lies between matches counts as a match, and the other way round.
+    group
+        If above 0, the pattern is that of runs, and these are cut: before each group of so many codepoints, counted from
+        the end of the run, or, with the behavior "merged_with_previous", after each group, the first shorter one too.
+    """
 
     tables: SplitTables
     behavior: int
     invert: bool
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +119,12 @@ class Plan:
         The tokenizer's added tokens, in the order of their ids.
     raw_tokens, normalized_tokens
         Those found in the text as given, and in the normalised text; None if there are none.
+    later_tokens
+        More of those found in the text as given, one stage after the other, in what the raw tokens leave: where the
+        longest token of a text is found first, wherever it stands.
+    codes
+        The model that has ids for language codes, which are looked for where what the raw tokens leave begins; None: no
+        such are.
     normalizer
         Rewrites the text between raw added tokens; None if nothing is to be done.
     stages
@@ -132,16 +154,24 @@ class Plan:
     whole: bool = False
     blank_prefix: str | None = None
     is_sentencepiece: bool = False
+    later_tokens: tuple[AddedTokenStage, ...] = ()
+    codes: MarianModel | None = None
 
     def with_added_tokens(self, spec: TokenizerSpec) -> Plan:
         """Return this plan, with the added tokens of `spec` instead."""
         return replace(self, **_added_stages(spec, self.normalizer))
 
+    @property
+    def added_stages(self) -> tuple[AddedTokenStage, ...]:
+        """All stages that find added tokens."""
+        stages = (self.raw_tokens, *self.later_tokens, self.normalized_tokens)
+        return tuple(stage for stage in stages if stage is not None)
+
     def table_groups(self) -> list[tuple[NDArray[Any], ...]]:
         """The tables of all steps."""
         groups: list[tuple[NDArray[Any], ...]] = [self.last_split, self.model]
         groups += [stage.tables for stage in self.stages if isinstance(stage, SplitStage)]
-        groups += [stage.tables for stage in (self.raw_tokens, self.normalized_tokens) if stage is not None]
+        groups += [stage.tables for stage in self.added_stages]
         return groups
 
 
@@ -167,10 +197,8 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     whole = last is _whole_split()
     if whole and isinstance(model, PieceTables):
         from jittok.build.piece_tables import word_pattern
-        from jittok.build.regex_automaton import compile_split
-        from jittok.build.split_windows import build_split_tables
 
-        last = build_split_tables(compile_split(word_pattern(model)))
+        last = _cut_tables("split", word_pattern(model))[0]
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
@@ -200,10 +228,13 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
         from jittok.unicode import classes
 
         model = spec.model
+        vocab = model.vocab
+        if any(isinstance(step, LlamaCppCleanUp) for step in spec.normalizers):
+            vocab = _with_marks(vocab)
         missing = model.unk_token not in model.vocab
         blanks = classes.binary_property("whitespace")
         return build_wordpiece_tables(
-            model.vocab,
+            vocab,
             # An unknown token that the vocabulary lacks is one token more, whose id the engine takes for an error.
             unknown=max(model.vocab.values(), default=-1) + 1 if missing else model.vocab[model.unk_token],
             is_missing=missing,
@@ -231,6 +262,8 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
         )
     if isinstance(spec.model, SentencePieceModel):
         return _sentencepiece_tables(spec, spec.model)
+    if isinstance(spec.model, MarianModel):
+        return _marian_tables(spec.model)
     from jittok.build.merge_tables import build_merge_tables
 
     return build_merge_tables(
@@ -254,6 +287,17 @@ def sampling_tables(spec: TokenizerSpec) -> MergeTables | PieceTables:
 
     assert isinstance(spec.model, BPEModel | RankModel)
     return build_sampling_merges(spec.model, byte_level=is_byte_level(spec))
+
+
+def _with_marks(vocab: Mapping[str, int]) -> dict[str, int]:
+    """Tokens as words after llama.cpp's clean-up have them: what begins with U+2581 may also stand inside a word."""
+    from jittok.unicode.llama_cpp import OTHER_MARK
+
+    inside = {token.replace(MARK, OTHER_MARK): token_id for token, token_id in vocab.items()}
+    first = {
+        MARK + token[1:].replace(MARK, OTHER_MARK): token_id for token, token_id in vocab.items() if token[:1] == MARK
+    }
+    return inside | first
 
 
 def _unused_character(vocab: Mapping[str, int]) -> str:
@@ -295,6 +339,7 @@ def _sentencepiece_tables(
             model.pieces,
             model.scores,
             np.frombuffer(model.types, np.uint8),
+            rule="llama.cpp" if spec.reference == "llama.cpp" else "sentencepiece",
             byte_fallback=model.byte_fallback,
             space_as_blank=_is_compact(spec),
         )
@@ -310,6 +355,15 @@ def _sentencepiece_tables(
         all_pairs=all_pairs,
     )
     return built.tables
+
+
+def _marian_tables(model: MarianModel) -> UnigramTables:
+    from jittok.build.unigram_tables import build_unigram_tables
+
+    types = np.frombuffer(model.types, np.uint8)
+    return build_unigram_tables(
+        model.pieces, model.scores, types, unknown=model.unknown_text, ids=model.table_ids
+    )
 
 
 def _is_compact(spec: TokenizerSpec) -> bool:
@@ -420,20 +474,29 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
     added = spec.added
     raw = np.flatnonzero(added.flags & TOKEN_NORMALIZED == 0)
     normalized = added.where(TOKEN_NORMALIZED)
-    skipping = spec.reference != "tiktoken"
+    is_llama_cpp = spec.reference == "llama.cpp"
+    rules = {"skipping": spec.reference != "tiktoken" and not is_llama_cpp, "ascii_space": is_llama_cpp}
+    later: list[NDArray[np.int64]] = []
+    if is_llama_cpp and len(raw):
+        from jittok.build.added_tokens import levels
+
+        raw, *later = [raw[level] for level in levels(added.take(raw).contents)]
+    stages = [_added_stage(added, level, None, rules) for level in later]
     return {
+        "later_tokens": tuple(stage for stage in stages if stage is not None),
         "added_tokens": added,
         "blank_prefix": blank_prefix(spec),
-        "is_sentencepiece": isinstance(spec.model, SentencePieceModel),
-        "raw_tokens": _added_stage(added, raw, None, skipping),
-        "normalized_tokens": _added_stage(added, normalized, normalizer, skipping),
+        "is_sentencepiece": isinstance(spec.model, SentencePieceModel | MarianModel),
+        "codes": spec.model if isinstance(spec.model, MarianModel) else None,
+        "raw_tokens": _added_stage(added, raw, None, rules),
+        "normalized_tokens": _added_stage(added, normalized, normalizer, rules),
     }
 
 
 def _added_stage(
-    tokens: AddedTokens, members: NDArray[np.int64], normalizer: Rewriter | None, skipping: bool
+    tokens: AddedTokens, members: NDArray[np.int64], normalizer: Rewriter | None, rules: dict[str, bool]
 ) -> AddedTokenStage | None:
-    """Tables for some of the added tokens, their content normalised if a normalizer is given."""
+    """Tables for some of the added tokens, their content normalised if a normalizer is given, to be found by the rules."""
     if not len(members):
         return None
     from jittok.build.added_tokens import build_added_tokens
@@ -441,7 +504,7 @@ def _added_stage(
     chosen = tokens.take(members)
     if normalizer:
         chosen = AddedTokens(normalizer.apply_strings(chosen.contents), chosen.ids, chosen.flags)
-    return AddedTokenStage(members, build_added_tokens(chosen, skipping=skipping))
+    return AddedTokenStage(members, build_added_tokens(chosen, **rules))
 
 
 def _stages(
@@ -452,64 +515,59 @@ def _stages(
     The cut that leaves them saves the passes that drop white space, where the model skips it: `may_skip_blanks`. The
     bytes of a last ByteLevel are the model's matter if it `takes_bytes`.
     """
-    from jittok.build.regex_automaton import (
-        compile_digits,
-        compile_fixed_length,
-        compile_punctuation,
-        compile_scripts,
-        compile_split,
-    )
-    from jittok.build.split_windows import build_split_tables
     from jittok.rewriting import build_rewriter
 
     stages: list[SplitStage | Rewriter] = []
 
-    def cut(automaton: SplitAutomaton, behavior: str = "isolated", *, invert: bool = False) -> None:
-        stages.append(SplitStage(build_split_tables(automaton), BEHAVIORS.index(behavior), invert))
+    def cut(kind: str, *arguments: Any, behavior: str = "isolated", invert: bool = False, group: int = 0) -> None:
+        for tables in _cut_tables(kind, *arguments):
+            stages.append(SplitStage(tables, BEHAVIORS.index(behavior), invert, group))
 
     for number, step in enumerate(pre_tokenizers):
         if may_skip_blanks:
-            automaton = _words_after_blanks(pre_tokenizers[number:])
-            if automaton is not None:
-                return stages, build_split_tables(automaton), True
+            tables = _words_after_blanks(pre_tokenizers[number:])
+            if tables is not None:
+                return stages, tables, True
         if isinstance(step, Split):
-            automaton = compile_split(step.pattern, step.dialect, literal=not step.is_regex)
-            cut(automaton, step.behavior, invert=step.invert)
+            cut("split", step.pattern, step.dialect, not step.is_regex, behavior=step.behavior, invert=step.invert)
         elif isinstance(step, ByteLevel):
             if step.add_prefix_space:
                 stages.append(build_rewriter([step]))
             if step.use_regex:
-                cut(compile_split(GPT2_PATTERN))
+                cut("split", GPT2_PATTERN)
             if not takes_bytes or number + 1 < len(pre_tokenizers):
                 stages.append(build_rewriter([MapBytes()]))
         elif isinstance(step, Digits):
             # A run of digits is one match, so cutting it out alone is what the reference calls contiguous.
-            cut(compile_digits(step.individual))
+            cut("digits", step.individual)
         elif isinstance(step, Metaspace):
             stages.append(build_rewriter([step]))
             if step.split:
-                cut(compile_split(step.replacement, literal=True), "merged_with_next")
+                cut("split", step.replacement, "oniguruma", True, behavior="merged_with_next")
         elif isinstance(step, Whitespace):
-            cut(compile_split(WHITESPACE_PATTERN, "rust"), "removed", invert=True)
+            cut("split", WHITESPACE_PATTERN, "rust", behavior="removed", invert=True)
         elif isinstance(step, Punctuation):
-            cut(compile_punctuation(), step.behavior)
+            cut("punctuation", behavior=step.behavior)
         elif isinstance(step, CharDelimiterSplit):
-            cut(compile_split(step.delimiter, literal=True), "removed")
+            cut("split", step.delimiter, "oniguruma", True, behavior="removed")
         elif isinstance(step, FixedLength):
-            cut(compile_fixed_length(step.length))
+            cut("fixed length", step.length)
         elif isinstance(step, UnicodeScripts):
-            for automaton in compile_scripts():
-                cut(automaton, "removed", invert=True)
+            cut("scripts", behavior="removed", invert=True)
+        elif isinstance(step, DigitGroups):
+            behavior = "merged_with_next" if step.cut == "before" else "merged_with_previous"
+            cut("split", f"(?:{step.digits})+", "llama.cpp", behavior=behavior, group=step.size)
         elif isinstance(step, WhitespaceSplit | BertPreTokenizer):
-            cut(compile_split(r"\s", "rust"), "removed")
+            cut("split", r"\s", "rust", behavior="removed")
             if isinstance(step, BertPreTokenizer):
-                cut(compile_punctuation())
+                cut("punctuation")
         else:
             raise UnsupportedError(f"the pre-tokenizer {type(step).__name__} is not supported")
     if stages:
         final = stages[-1]
         # An isolated cut leaves no text out and joins nothing, so the merges can follow at once.
-        if isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated"):
+        is_isolated = isinstance(final, SplitStage) and final.behavior == BEHAVIORS.index("isolated")
+        if isinstance(final, SplitStage) and is_isolated and not final.group:
             return stages[:-1], final.tables, False
     return stages, _whole_split(), False
 
@@ -517,23 +575,38 @@ def _stages(
 @cache
 def _whole_split() -> SplitTables:
     """Tables of the cut that makes each segment one pre-token."""
-    from jittok.build.regex_automaton import compile_split
+    return _cut_tables("split", WHOLE_PATTERN)[0]
+
+
+@lru_cache(maxsize=64)
+def _cut_tables(kind: str, *arguments: Any) -> tuple[SplitTables, ...]:
+    """Tables of the cuts of a kind, one after the other. They are kept: the same patterns come again and again."""
+    from jittok.build import regex_automaton
     from jittok.build.split_windows import build_split_tables
 
-    return build_split_tables(compile_split(WHOLE_PATTERN))
+    if kind == "scripts":
+        return tuple(map(build_split_tables, regex_automaton.compile_scripts()))
+    if kind == "split":
+        literal = len(arguments) > 2 and bool(arguments[2])
+        automaton = regex_automaton.compile_split(*arguments[:2], literal=literal)
+    elif kind == "digits":
+        automaton = regex_automaton.compile_digits(*arguments)
+    elif kind == "fixed length":
+        automaton = regex_automaton.compile_fixed_length(*arguments)
+    else:
+        automaton = regex_automaton.compile_bert() if kind == "bert" else regex_automaton.compile_punctuation()
+    return (build_split_tables(automaton),)
 
 
-def _words_after_blanks(steps: tuple[PreTokenizer, ...]) -> SplitAutomaton | None:
-    """The automaton of these steps that leaves white space in front of words, if there is one."""
-    from jittok.build.regex_automaton import compile_bert, compile_split
-
+def _words_after_blanks(steps: tuple[PreTokenizer, ...]) -> SplitTables | None:
+    """Tables of the cut of these steps that leaves white space in front of words, if there is one."""
     if len(steps) == 1:
         if isinstance(steps[0], BertPreTokenizer):
-            return compile_bert()
+            return _cut_tables("bert")[0]
         if isinstance(steps[0], Whitespace):
-            return compile_split(WHITESPACE_BEFORE_PATTERN, "rust")
+            return _cut_tables("split", WHITESPACE_BEFORE_PATTERN, "rust")[0]
         if isinstance(steps[0], WhitespaceSplit):
-            return compile_split(WHITESPACE_SPLIT_BEFORE_PATTERN, "rust")
+            return _cut_tables("split", WHITESPACE_SPLIT_BEFORE_PATTERN, "rust")[0]
     if steps == (WhitespaceSplit(), Punctuation("isolated")):
-        return compile_bert()
+        return _cut_tables("bert")[0]
     return None

@@ -134,7 +134,7 @@ class _Program:
 
     def repeat(self, node: Repeat, follow: int) -> int:
         if node.maximum is None:
-            if self.dialect == "rust" and can_be_empty(node.item):
+            if self.dialect != "oniguruma" and can_be_empty(node.item):
                 # Its two engines disagree on what an iteration does that consumes nothing.
                 self.refuse("it repeats without limit something that can match the empty string")
             loop, body = self.loop(node, follow)
@@ -502,8 +502,8 @@ def compile_split(pattern: str, dialect: Dialect = "oniguruma", *, literal: bool
     """
     if not isinstance(pattern, str):
         raise ArgumentTypeError(f"a split pattern must be a str, not {type(pattern).__name__}")
-    if dialect not in ("oniguruma", "rust"):
-        raise ArgumentError(f"dialect {dialect!r} is unknown; use 'oniguruma' or 'rust'")
+    if dialect not in ("oniguruma", "rust", "llama.cpp"):
+        raise ArgumentError(f"dialect {dialect!r} is unknown; use 'oniguruma', 'rust' or 'llama.cpp'")
     try:
         if literal:
             node: Node = Sequence(tuple(Characters(intervals.from_codepoints([ord(c)])) for c in pattern))

@@ -1,8 +1,9 @@
 """Split patterns as syntax trees.
 
 Two dialects are read, as their reference libraries read them: "oniguruma" (tokenizers 0.23, which uses
-Oniguruma's own syntax) and "rust" (tiktoken 0.14, which uses fancy-regex over regex-syntax). Character classes,
-properties and case variants become sets of codepoints here, so that the tree has six kinds of node.
+Oniguruma's own syntax) and "rust" (tiktoken 0.14, which uses fancy-regex over regex-syntax). A third, "llama.cpp", is
+the latter with the general categories of Unicode 15.1, and no other properties. Character classes, properties and case
+variants become sets of codepoints here, so that the tree has six kinds of node.
 
 What cannot become a DFA with one codepoint of look-ahead is refused with :class:`~jittok.errors.UnsupportedError`
 that names the construct; what the reference library itself refuses is a :class:`~jittok.errors.RegexError`.
@@ -17,7 +18,7 @@ from jittok.errors import RegexError, UnsupportedError
 from jittok.unicode import classes, intervals
 from jittok.unicode.intervals import Intervals
 
-Dialect = Literal["oniguruma", "rust"]
+Dialect = Literal["oniguruma", "rust", "llama.cpp"]
 
 #: Groups deeper than this, and longer rows of quantifiers, are refused: no pattern may overflow Python's stack.
 MAX_DEPTH = 50
@@ -185,6 +186,7 @@ class _Parser:
     def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern
         self.oniguruma = dialect == "oniguruma"
+        self.llama_cpp = dialect == "llama.cpp"
         self.position = 0
         self.depth = 0
         self.final_flags = _Flags()  # those at the end of the alternation read last
@@ -666,6 +668,13 @@ class _Parser:
         return members
 
     def rust_property(self, name: str, start: int) -> Intervals:
+        if self.llama_cpp:
+            from jittok.unicode import llama_cpp
+
+            known = llama_cpp.category(name)
+            if known is None:
+                self.unsupported(f"the unknown property {name!r}", start)
+            return known
         key, separator, value = name.partition("=")
         if not separator:
             key, separator, value = name.partition(":")

@@ -29,7 +29,7 @@ from jittok.unicode.normalization import fold_pages
 
 #: Types of pieces, with the numbers of the SentencePiece model format.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
-RULES = {"sentencepiece": RULE_SENTENCEPIECE, "tokenizers": RULE_TOKENIZERS}
+RULES = {"sentencepiece": RULE_SENTENCEPIECE, "tokenizers": RULE_TOKENIZERS, "llama.cpp": RULE_TOKENIZERS}
 #: Scores are smaller than this.
 MOST_SCORE = 1e30
 #: What an unknown character costs more than the least likely piece.
@@ -47,6 +47,7 @@ def build_unigram_tables(
     is_missing: bool = False,
     byte_fallback: bool = False,
     space_as_blank: bool = False,
+    ids: Sequence[int] | None = None,
 ) -> UnigramTables:
     """Flatten the vocabulary of a unigram model.
 
@@ -57,12 +58,14 @@ def build_unigram_tables(
     scores
         float[n], logarithms of their probabilities.
     types
-        uint8[n] or a sequence, NORMAL and so on; None: all are normal. Only ``rule="sentencepiece"`` looks at them.
+        uint8[n] or a sequence, NORMAL and so on; None: all are normal. ``rule="tokenizers"`` does not look at them.
     rule
         ``"sentencepiece"``: as sentencepiece 0.2.3 does it. Normal and user-defined pieces are looked for in the text; the
         score of a path is a float32 that is added up over the whole text.
         ``"tokenizers"``: as tokenizers 0.23 does it. All pieces are looked for; scores are float64, and start from 0 in
         each pre-token.
+        ``"llama.cpp"``: as that does it. Scores are added up as by tokenizers; normal, user-defined and unused pieces are
+        looked for, and the score of user-defined ones is 0.
     unknown
         Id of the unknown piece. By default that of type UNKNOWN, if there is one.
     is_missing
@@ -72,6 +75,8 @@ def build_unigram_tables(
         ``<0x00>`` and so on.
     space_as_blank
         Whether a space in the text is taken for U+2581, so that normalized text need not be rewritten.
+    ids
+        The id of each piece, where that is not its position.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def build_unigram_tables(
     if rule not in RULES:
         raise ArgumentError(f"rule={rule!r}; expected one of {', '.join(RULES)}")
     n = len(pieces)
-    is_sentencepiece = rule == "sentencepiece"
+    is_sentencepiece, is_llama_cpp = rule == "sentencepiece", rule == "llama.cpp"
     values = np.array(scores, np.float32 if is_sentencepiece else np.float64).reshape(-1)
     kinds = np.full(n, NORMAL, np.uint8) if types is None else np.array(types, np.uint8).reshape(-1)
     if len(values) != n or len(kinds) != n:
@@ -102,14 +107,17 @@ def build_unigram_tables(
     if not (np.abs(values) < MOST_SCORE).all():
         raise UnsupportedError(f"a score is not a number, or {MOST_SCORE:g} or more in size; expected scores of pieces")
     byte_ids = np.full(256, -1, np.int32)
-    if is_sentencepiece:
+    if rule != "tokenizers":
         if unknown is None and (kinds == UNKNOWN).any():
             unknown = int(np.flatnonzero(kinds == UNKNOWN)[0])
-        used = np.flatnonzero((kinds == NORMAL) | (kinds == USER_DEFINED)).tolist()
+        is_used = (kinds == NORMAL) | (kinds == USER_DEFINED)
+        used = np.flatnonzero(is_used | (kinds == UNUSED) if is_llama_cpp else is_used).tolist()
         named_bytes = np.flatnonzero(kinds == BYTE).tolist()
         normal = values[kinds == NORMAL]
         lowest = normal.min() if len(normal) else np.finfo(np.float32).max
         unknown_score = float(np.float32(lowest) - np.float32(_UNKNOWN_PENALTY))
+        if is_llama_cpp:
+            values[kinds == USER_DEFINED] = 0
     else:
         used = list(range(n))
         named_bytes = used
@@ -139,6 +147,7 @@ def build_unigram_tables(
     else:
         strings = [pieces[index] for index in used]
     array = build_double_array(["", *strings], [-1, *used])
+    own_ids = np.arange(n) if ids is None else np.array(ids, np.int64)
     code_of = array.code_of << np.uint32(2)
     blank = int(code_of[ord(_BLANK)])
     if space_as_blank:
@@ -152,7 +161,7 @@ def build_unigram_tables(
     units[:, 2] = -1
     place, token = array.layout.place, array.trie.token
     units[place, 1] = 4 * array.layout.base
-    units[place, 2] = token
+    units[place, 2] = np.where(token >= 0, np.append(own_ids, -1)[token], token)
     bits = np.full(len(units), -np.inf, np.float32)
     named = np.flatnonzero(token >= 0)
     bits[place[named]] = values[token[named]].astype(np.float32)
@@ -182,12 +191,19 @@ def build_unigram_tables(
         page_of=read_only(page_of),
         code_of=read_only(kept),
         units=read_only(units.ravel()),
-        scores=read_only(lattice_scores),
+        scores=read_only(lattice_scores if ids is None else _by_id(lattice_scores, own_ids)),
         byte_ids=read_only(byte_ids),
         unknown_score=read_only(np.array([unknown_score])),
         crossed=read_only(crossed),
         numbers=read_only(numbers),
     )
+
+
+def _by_id(scores: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Scores of pieces by their ids, 0 for other ids."""
+    result = np.zeros(int(ids.max(initial=-1)) + 1)
+    result[ids] = scores
+    return result
 
 
 def piece_nodes(tables: UnigramTables) -> dict[int, tuple[str, float]]:
@@ -232,9 +248,9 @@ def piece_lengths(tables: UnigramTables) -> NDArray[np.integer[Any]]:
     bytes_of = np.zeros(max(characters, default=0) // 4 + 1, np.int32)
     for code, character in characters.items():
         bytes_of[code // 4] = len(character.encode("utf-8", "surrogatepass"))
-    codes: NDArray[np.uint32] = tables.code_of.reshape(-1, 128)[tables.page_of].ravel()
-    if codes[0x20] != 0 and codes[0x20] == codes[ord(_BLANK)]:
-        bytes_of[codes[0x20] // 4] = 1
+    space, blank = (int(tables.code_of[int(tables.page_of[c >> 7]) << 7 | c & 127]) for c in (0x20, ord(_BLANK)))
+    if space != 0 and space == blank:
+        bytes_of[space // 4] = 1
     nodes = np.flatnonzero((units[:, 0] >= 0) & (np.arange(0, 4 * len(units), 4) > units[:, 0]))
     own = np.zeros(len(units), np.int32)
     own[nodes] = bytes_of[nodes - units[nodes, 0] // 4]
@@ -253,5 +269,11 @@ def piece_lengths(tables: UnigramTables) -> NDArray[np.integer[Any]]:
 
 def _characters(tables: UnigramTables) -> dict[int, str]:
     """The character of each code; U+2581 where a space has the same."""
-    codes: NDArray[np.uint32] = tables.code_of.reshape(-1, 128)[tables.page_of].ravel()
-    return {int(codes[c]): chr(c) for c in np.flatnonzero(codes).tolist()}
+    pages = tables.code_of.reshape(-1, 128)
+    # Pages are kept once; those with codes in them are the page of one number each.
+    number = np.zeros(len(pages), np.int64)
+    number[tables.page_of] = np.arange(len(tables.page_of))
+    row, column = np.nonzero(pages)
+    codepoints = number[row] << 7 | column
+    order = np.argsort(codepoints)  # a blank comes after the space
+    return dict(zip(pages[row, column][order].tolist(), map(chr, codepoints[order].tolist()), strict=True))

@@ -1,4 +1,4 @@
-"""The command line: ``jittok encode | decode | count | train | info | bench | warmup | demo | completion``.
+"""The command line; ``jittok --help`` says what there is.
 
 Exit codes: 0 done; 1 an error that the message explains; 2 wrong arguments; 130 interrupted.
 """
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
-        print("jittok: interrupted; unfinished output was removed", file=sys.stderr)
+        print("jittok: interrupted; unfinished output was removed, and the same command goes on", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # the reader of our output went away (as `head` does): not an error of ours
@@ -47,10 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 _TASKS = """\
 by task:
   look at a tokenizer          jittok info tokenizer.json
+  see the tokens of a text     jittok show "To be, or not to be" -t tokenizer.json
   encode a corpus              jittok encode corpus.txt -t tokenizer.json --out ids/
   only count its tokens        jittok count corpus.txt -t tokenizer.json
   see the text of ids          jittok decode ids/corpus.txt.ids.npy -t tokenizer.json
   learn a vocabulary           jittok train bpe corpus.txt --vocab-size 32000 --out tokenizer.json
+  write it in another format   jittok convert tokenizer.json vocab.tiktoken
   measure on your own text     jittok bench tokenizer.json corpus.txt
   compare with the reference   jittok verify tokenizer.json corpus.txt
   compare two tokenizers       jittok compare old.json new.json corpus.txt
@@ -63,7 +65,7 @@ by task:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import bench, compare, completion, corpus, decode, demo, info, train, warmup
+    from jittok.cli import bench, compare, completion, convert, corpus, decode, demo, info, show, train, warmup
 
     parser = argparse.ArgumentParser(
         prog="jittok",
@@ -76,7 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     decode.add(commands)
     corpus.add_count(commands)
     info.add(commands)
+    show.add(commands)
     train.add(commands)
+    convert.add(commands)
     bench.add(commands)
     compare.add(commands)
     warmup.add(commands)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jittok.cli import arguments
 from jittok.errors import ArgumentError, JittokError
 
@@ -111,14 +109,11 @@ def _strings(texts: Any) -> Iterator[str]:
 
 def _libraries(options: argparse.Namespace, tokenizer: Any) -> dict[str, Callable[[], Any]]:
     """What makes each library that can be measured, jittok first, by name."""
-    from jittok.interop.peers import ADAPTERS, LACKS, NEEDS, Jittok
+    from jittok.interop.peers import ADAPTERS, LACKS, NEEDS, loaded
 
     def own() -> Any:
-        made = Jittok.__new__(Jittok)
-        made.tokenizer = tokenizer
-        made.arguments = {"threads": options.threads, "add_special_tokens": False, "special": "text"}
         tokenizer.clear_cache()
-        return made
+        return loaded(tokenizer, options.threads)
 
     kinds = {"tokenizer.json": "json", "sentencepiece": "model", "tiktoken": "ranks"}
     path = Path(options.tokenizer)
@@ -146,6 +141,8 @@ def _libraries(options: argparse.Namespace, tokenizer: Any) -> dict[str, Callabl
 
 def _measured(libraries: dict[str, Callable[[], Any]], texts: list[str], rounds: int) -> dict[str, dict[str, Any]]:
     """MB/s of each library, and whether its ids are jittok's; the libraries take turns."""
+    import numpy as np
+
     sizes = np.cumsum([len(text.encode()) for text in texts])
     rows: dict[str, dict[str, Any]] = {name: {} for name in libraries}
     expected = None

@@ -195,7 +195,6 @@ _ONLY_TOKENIZERS: dict[str, Any] = {
     "suffix": None,
     "prefix": None,
     "base": None,
-    "memory_limit": None,
 }
 
 
@@ -209,6 +208,7 @@ def _sentencepiece_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "rules": "sentencepiece",
         "vocab_size": options.vocab_size,
         "vocab_sizes": options.vocab_sizes,
+        "memory_limit": _size(options.memory_limit),
         **_running(options),
     }
     return {**{name: value for name, value in arguments.items() if value is not None}, **other_options(options)}
@@ -368,6 +368,6 @@ def _write(options: argparse.Namespace, trained: Any) -> int:
     results = trained if isinstance(trained, dict) else {None: trained}
     for size, tokenizer in results.items():
         path = str(options.out).replace("{size}", str(size)) if size is not None else str(options.out)
-        tokenizer.save(path, format=options.format)
+        _trained(tokenizer.save, path=path, format=options.format)
         print(f"{path}: {tokenizer.vocab_size:,} tokens")
     return 0

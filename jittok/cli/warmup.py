@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
         for tokenizer in tokenizers():
             exercise(tokenizer)
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
+    read_lines()
     folder = None if _jit.JIT_DISABLED else _jit.cache_folder()
     if folder is None:
         print("nothing was kept on disk")
@@ -181,8 +182,23 @@ def trained_tokenizers() -> Iterator[Any]:
     jittok.train_wordpiece(lines[:99], pre_tokenizer="Whitespace", vocab_size=70, score="likelihood")
     words = [f"{line} \u00e9t\u00e9 " * 3 for line in lines[:500]]
     yield jittok.train_bpe(words, rules="sentencepiece", vocab_size=60)
+    jittok.train_bpe(words, rules="sentencepiece", vocab_size=60, memory_limit=1)
     yield jittok.train_unigram(words, vocab_size=60)
     jittok.train_unigram(words, vocab_size=60, e_step="linear")
+
+
+def read_lines() -> None:
+    """Read a file, with the kernel that cuts it into lines."""
+    import tempfile
+    from pathlib import Path
+
+    from jittok.corpus.blocks import read_blocks
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lines.txt"
+        path.write_bytes(b"a line\n" * 50_000)
+        for _ in read_blocks(str(path), "newline"):
+            pass
 
 
 def exercise(tokenizer: Any) -> None:

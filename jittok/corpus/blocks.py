@@ -10,20 +10,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from jittok.corpus.streams import Stream
+from jittok.memory import Buffers
+from jittok.tables import read_only
 
+Part: TypeAlias = bytes | bytearray | memoryview
 Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
 
 #: Bytes read at a time.
-BLOCK_SIZE = 8 << 20
+BLOCK_SIZE = 4 << 20
+#: Bytes looked through at a time: what is made of them stays in the processor's cache.
+_STEP = 1 << 18
 
-#: Blocks that are cut without a kernel, which need not be compiled then.
-_SMALL = 1 << 16
+#: Blocks from this size on are cut by a kernel, which need not be compiled for smaller ones.
+_MUCH = 1 << 18
+_buffers = Buffers(1 << 26)
 _MARKS: dict[str, bytes] = {"newline": b"\n", "nul": b"\0"}
 _BLANK_LINES = re.compile(rb"\n\r?\n(?:\r?\n)*")
 
@@ -149,35 +155,40 @@ def blocks_of(
     lost = -1  # where a document began that is too long to be held
     searched = 0
     while chunk := stream.read(block_size):
-        pending += chunk
-        cut = splitter.last_cut(pending, searched)
-        first = 0
-        problems: tuple[Problem, ...] = ()
-        if cut and lost >= 0:
-            first = splitter.first_cut(pending)
-            cut = max(first, cut)
-            problems = (_too_long(number, lost, limit),)
-            number += 1
-            lost = -1
+        head: bytes | bytearray = pending
+        tail: bytes | bytearray = chunk
+        if splitter.overlap:  # a separator may lie across both
+            pending += chunk
+            head, tail = b"", pending
+        cut = splitter.last_cut(tail, searched if splitter.overlap else 0)
         if cut:
-            block = _limited(splitter.split(bytes(memoryview(pending)[first:cut]), start + first, number), limit, problems)
+            first = 0
+            problems: tuple[Problem, ...] = ()
+            if lost >= 0:  # and `head` is empty
+                first = splitter.first_cut(tail)
+                cut = max(first, cut)
+                problems = (_too_long(number, lost, limit),)
+                number += 1
+                lost = -1
+            block = _limited(splitter.split(head, memoryview(tail)[first:cut], start + first, number), limit, problems)
             if len(block.numbers) or block.problems:
                 number = _last_number(block) + 1
                 yield block
-            del pending[:cut]
-            start += cut
+            start += len(head) + cut
+            pending = bytearray(memoryview(tail)[cut:])
+        elif not splitter.overlap:
+            pending += chunk
         searched = max(0, len(pending) - splitter.overlap)
-        if limit is not None and len(pending) > limit + splitter.overlap + 2:
+        if lost >= 0 or (limit is not None and len(pending) > limit + splitter.overlap + 2):
             # the tail may hold the beginning of a separator
             lost = start if lost < 0 else lost
             start += searched
             del pending[:searched]
             searched = 0
     if lost >= 0:
-        nothing = splitter.split(b"", start, number)
-        yield _limited(nothing, None, (_too_long(number, lost, limit),))
+        yield _with(_block_of(b"", [], start, number), slice(None), (_too_long(number, lost, limit),))
     elif pending or splitter.is_whole:
-        block = _limited(splitter.split(bytes(pending), start, number), limit)
+        block = _limited(splitter.split(b"", memoryview(pending), start, number), limit)
         if len(block.numbers) or block.problems:
             yield block
 
@@ -240,19 +251,22 @@ class _Marked:
         #: Bytes at the end of what was searched in which a separator may begin.
         self.overlap = len(mark) - 1
 
-    def last_cut(self, pending: bytearray, searched: int) -> int:
+    def last_cut(self, pending: bytes | bytearray, searched: int) -> int:
         """Where the last document that is complete ends, with its separator; 0 if none is."""
         if self._may_overlap:
             return max((found.end() for found in self._pattern.finditer(pending, searched)), default=0)
         at = pending.rfind(self._mark, searched)
         return 0 if at < 0 else at + len(self._mark)
 
-    def first_cut(self, pending: bytearray) -> int:
+    def first_cut(self, pending: bytes | bytearray) -> int:
         """Where the first document ends, with its separator."""
         return pending.find(self._mark) + len(self._mark)
 
-    def split(self, raw: bytes, start: int, number: int) -> Block:
-        """The documents of `raw`, which begins at `start` of the file."""
+    def split(self, head: Part, tail: Part, start: int, number: int) -> Block:
+        """The documents of two parts, which begin at `start` of the file; no separator ends in the first."""
+        if len(tail) >= _MUCH and len(self._mark) == 1 and not self._keep and tail[-1] == self._mark[0]:
+            return self._copied(head, tail, start, number)
+        raw = b"".join((head, tail))
         mark = len(self._mark)
         cuts = self._cuts(raw)
         is_ended = len(cuts) > 0 and cuts[-1] == len(raw)
@@ -268,17 +282,31 @@ class _Marked:
             data = np.frombuffer(raw.replace(self._mark, b""), np.uint8)
         return Block(data, indptr, number + np.arange(n), start + bounds[:-1], start + bounds[1:])
 
+    def _copied(self, head: Part, tail: Part, start: int, number: int) -> Block:
+        """As :meth:`split`, where all documents end with one byte."""
+        from jittok.kernels.texts import copy_lines
+
+        source = read_only(np.frombuffer(tail, np.uint8))
+        data = _buffers.empty(len(head) + len(tail) + 64, np.uint8)
+        data[: len(head)] = np.frombuffer(head, np.uint8)
+        ends = np.empty(len(tail) + 1, np.int64)
+        n = copy_lines(source, len(source), self._mark[0], data, len(head), ends[1:])
+        indptr = ends[: n + 1].copy()
+        indptr[0] = 0
+        data = data[: indptr[-1]]
+        data.flags.writeable = False
+        rows = np.arange(n + 1)
+        bounds = indptr + rows + start
+        return Block(data, indptr, number + rows[:-1], bounds[:-1], bounds[1:])
+
     def _cuts(self, raw: bytes) -> npt.NDArray[np.int64]:
         """Where separators end."""
         if len(self._mark) > 1:
             return np.array([found.end() for found in self._pattern.finditer(raw)], np.int64)
-        data, value = np.frombuffer(raw, np.uint8), self._mark[0]
-        if len(data) < _SMALL or not self._keep:
-            return np.flatnonzero(data == value) + 1
-        from jittok.kernels.texts import find_ends
-
-        ends = np.empty(len(data), np.int64)
-        return ends[: find_ends(data, value, ends)]
+        data = np.frombuffer(raw, np.uint8)
+        parts = range(0, len(data), _STEP)
+        found = [np.flatnonzero(data[begin : begin + _STEP] == self._mark[0]) + (begin + 1) for begin in parts]
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 class _BlankLines:
@@ -287,19 +315,20 @@ class _BlankLines:
     is_whole = False
     overlap = 4
 
-    def last_cut(self, pending: bytearray, searched: int) -> int:
+    def last_cut(self, pending: bytes | bytearray, searched: int) -> int:
         """Where the last document that a blank line ends does so, that line included; 0 if none does."""
         position = pending.rfind(b"\n\n", searched)
         other = pending.rfind(b"\n\r\n", searched)
         return max(position + 2 if position >= 0 else 0, other + 3 if other >= 0 else 0)
 
-    def first_cut(self, pending: bytearray) -> int:
+    def first_cut(self, pending: bytes | bytearray) -> int:
         """Where the first document ends."""
         found = _BLANK_LINES.search(pending)
         return found.end() if found else 0
 
-    def split(self, raw: bytes, start: int, number: int) -> Block:
-        """The documents of `raw`."""
+    def split(self, head: Part, tail: Part, start: int, number: int) -> Block:
+        """The documents of two parts."""
+        raw = b"".join((head, tail))
         spans = []
         at = 0
         gaps = [found.span() for found in _BLANK_LINES.finditer(raw)]
@@ -319,16 +348,17 @@ class _Whole:
     is_whole = True
     overlap = 0
 
-    def last_cut(self, pending: bytearray, searched: int) -> int:
+    def last_cut(self, pending: bytes | bytearray, searched: int) -> int:
         """0: no document is complete before the end."""
         return 0
 
-    def first_cut(self, pending: bytearray) -> int:
+    def first_cut(self, pending: bytes | bytearray) -> int:
         """0."""
         return 0
 
-    def split(self, raw: bytes, start: int, number: int) -> Block:
+    def split(self, head: Part, tail: Part, start: int, number: int) -> Block:
         """The document."""
+        raw = b"".join((head, tail))
         return _block_of(raw, [(0, len(raw))], start, number)
 
 

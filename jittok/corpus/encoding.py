@@ -135,8 +135,8 @@ def _located(error: JittokError, documents: Documents, row: int, source: Source,
     if invalid is None:
         return type(error)(f"{where}: {error}")
     value = invalid.object[invalid.start]
-    at = f"byte {position + invalid.start:,} of the file" if source.kind == "text" else f"byte {invalid.start:,} of it"
+    at, thing = (position + invalid.start, "the file") if source.kind == "text" else (invalid.start, "the record")
     return TextError(
-        f"{where}: invalid UTF-8 at {at} (0x{value:02X}, {invalid.reason}). Expected text in UTF-8; convert it first, for"
-        " example with: iconv -c -f utf-8 -t utf-8; or leave such records out with --on-error skip"
+        f"{where}: invalid UTF-8 at byte {at:,} (0x{value:02X}, {invalid.reason}) of {thing}. Expected text in UTF-8;"
+        " convert it first, for example with: iconv -c -f utf-8 -t utf-8; or leave such records out with --on-error skip"
     )

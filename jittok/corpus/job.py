@@ -138,7 +138,7 @@ def encode_corpus(
     if not sources:
         raise ArgumentError("no input is given")
     reading = reading or Reading()
-    vocab_size = _id_limit(tokenizer)
+    vocab_size = int(tokenizer.id_limit)  # there may be fewer tokens than that
     writing = Writing(
         format,
         vocab_size,
@@ -175,11 +175,6 @@ def encode_corpus(
     with _locked(folder):
         job = _Job(folder, sources, reading, writing, shard_tokens, about, overwrite, report)
         return job.run(lambda texts: tokenizer.encode_batch(texts, **settings), on_error == "skip")
-
-
-def _id_limit(tokenizer: Any) -> int:
-    """One more than the largest id; vocabularies may have gaps."""
-    return int(tokenizer.vocab_size)
 
 
 def _shown(separator: str | bytes) -> str:

@@ -200,9 +200,9 @@ def _read_json_lines(source: Source, reading: Reading, position: int, number: in
             texts: list[str] = []
             problems = list(block.problems)
             kept: list[int] = []
-            content, bounds = block.data.tobytes(), block.indptr.tolist()
+            content, bounds = block.data.data, block.indptr.tolist()
             for i, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
-                text, kind, reason = text_of(content[begin:end])
+                text, kind, reason = text_of(bytes(content[begin:end]))
                 if kind:
                     problems.append(Problem(int(block.numbers[i]), int(block.starts[i]), kind, reason))
                 if text is not None:

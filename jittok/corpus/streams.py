@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
-from typing import Any, BinaryIO
+from typing import Any
 
 from jittok.errors import FormatError, MissingDependencyError, MissingFileError
 
@@ -57,8 +58,7 @@ class Stream:
         self._stream: Any = _decompressed(self._raw, self.compression, path)
 
     def _compression_of_content(self) -> str:
-        peek = getattr(self._raw, "peek", None)
-        begin = peek(8) if peek is not None else b""
+        begin = self._raw.peek(8)
         return next((suffix for magic, suffix in _MAGIC.items() if begin.startswith(magic)), "")
 
     def read(self, size: int = -1) -> bytes:
@@ -111,9 +111,46 @@ class Stream:
         self.close()
 
 
-def _open(path: str) -> BinaryIO:
+class _StandardInput(io.RawIOBase):
+    """Standard input without the lock of ``sys.stdin``: a thread that waits for input may not keep Python from ending."""
+
+    def __init__(self) -> None:
+        try:
+            self._file: Any = io.FileIO(sys.stdin.fileno(), closefd=False)
+        except (AttributeError, OSError, ValueError):  # replaced by another object
+            self._file = sys.stdin.buffer
+        self._begin = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def peek(self, size: int) -> bytes:
+        """The first bytes, which are read again."""
+        self._begin = self.read(size)
+        return self._begin
+
+    def read(self, size: int = -1) -> bytes:
+        """Read as many bytes as are wanted, unless the input ends."""
+        parts = [self._begin[:size] if size >= 0 else self._begin]
+        self._begin = self._begin[len(parts[0]) :]
+        wanted = size - len(parts[0])
+        while size < 0 or wanted > 0:
+            part = self._file.read(min(wanted, _STEP) if size >= 0 else _STEP)
+            if not part:
+                break
+            parts.append(part)
+            wanted -= len(part)
+        return b"".join(parts)
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _open(path: str) -> Any:
     if path == "-":
-        return sys.stdin.buffer
+        return _StandardInput()
     try:
         return open(path, "rb")
     except OSError as error:

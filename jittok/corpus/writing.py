@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -321,6 +321,14 @@ class _Table(ShardWriter):
         self._open(pyarrow.schema([("ids", pyarrow.list_(pyarrow.int32()))]))
         self._writer.close()
         self._file.close()
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        if self._writer is not None:
+            # pyarrow would write the rest when the object goes
+            with suppress(Exception):
+                self._writer.close()
+        super().discard()
 
 
 def _json_file(path: Path, content: dict[str, Any]) -> OutputFile:

@@ -100,26 +100,40 @@ MODEL_TYPES = {"UNIGRAM": 1, "BPE": 2, "WORD": 3, "CHAR": 4}
 PIECE_TYPES = {"NORMAL": 1, "UNKNOWN": 2, "CONTROL": 3, "USER_DEFINED": 4, "UNUSED": 5, "BYTE": 6}
 
 
-def _classes() -> dict[str, Any]:
-    """Make the message classes."""
-    file = descriptor_pb2.FileDescriptorProto(name="jittok/sentencepiece.proto", package=_PACKAGE, syntax="proto2")
-    enums = {"ModelType": MODEL_TYPES, "PieceType": PIECE_TYPES}
+def message_classes(
+    file_name: str, package: str, messages: dict[str, tuple[Field, ...]], enums: dict[str, dict[str, int]]
+) -> dict[str, Any]:
+    """Make message classes.
+
+    Parameters
+    ----------
+    file_name, package
+        Names that the messages go by.
+    messages
+        Their fields; one that another has as a field stands anywhere.
+    enums
+        The members of each enumeration and their numbers.
+
+    Returns
+    -------
+    dict of str to class
+    """
+    file = descriptor_pb2.FileDescriptorProto(name=file_name, package=package, syntax="proto2")
     for name, members in enums.items():
         enum = file.enum_type.add(name=name)
         for member, number in members.items():
             # Enums share their scope with each other, so their members begin with the name of the enum.
             enum.value.add(name=f"{name}_{member}", number=number)
-    messages = {"TrainerSpec": TRAINER_SPEC, "NormalizerSpec": NORMALIZER_SPEC, "Piece": PIECE, "Model": MODEL}
     for name, fields in messages.items():
         message = file.message_type.add(name=name)
         for number, field_name, kind, default, repeated in fields:
             field = message.field.add(name=field_name, number=number)
             field.label = _KIND.LABEL_REPEATED if repeated else _KIND.LABEL_OPTIONAL
             if kind in enums:
-                field.type, field.type_name = _KIND.TYPE_ENUM, f".{_PACKAGE}.{kind}"
+                field.type, field.type_name = _KIND.TYPE_ENUM, f".{package}.{kind}"
                 default = f"{kind}_{default}"
             elif kind in messages:
-                field.type, field.type_name = _KIND.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+                field.type, field.type_name = _KIND.TYPE_MESSAGE, f".{package}.{kind}"
             else:
                 field.type = getattr(_KIND, f"TYPE_{kind.upper()}")
             if default:
@@ -127,8 +141,13 @@ def _classes() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in messages
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages
     }
 
 
-CLASSES = _classes()
+CLASSES = message_classes(
+    "jittok/sentencepiece.proto",
+    _PACKAGE,
+    {"TrainerSpec": TRAINER_SPEC, "NormalizerSpec": NORMALIZER_SPEC, "Piece": PIECE, "Model": MODEL},
+    {"ModelType": MODEL_TYPES, "PieceType": PIECE_TYPES},
+)

@@ -21,11 +21,9 @@ from jittok.errors import (
 if TYPE_CHECKING:
     from jittok.spec import TokenizerSpec
 
-#: Every format by name. Those in `_LATER` are recognised, but not read yet.
-FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf")
-_LATER = ("gguf",)
-_READ = tuple(name for name in FORMATS if name not in _LATER)
-_FROM_MEMORY = ("tokenizer.json", "sentencepiece", "tiktoken", "tekken")
+#: Every format by name.
+FORMATS = ("tokenizer.json", "merges", "tiktoken", "jittok", "sentencepiece", "vocab.txt", "tekken", "gguf", "marian")
+_FROM_MEMORY = ("tokenizer.json", "sentencepiece", "tiktoken", "tekken", "gguf")
 
 _HEAD_BYTES = 1 << 16
 _MAX_HEADER_BYTES = 1 << 24
@@ -74,7 +72,7 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str
             f"the path of a tokenizer must be a str or a path object, got {type(path).__name__}"
         )
     if format is not None and format not in FORMATS:
-        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(_READ)}")
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
     file = Path(os.fsdecode(path))
     try:
         is_directory = file.is_dir()
@@ -83,9 +81,13 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str
         raise MissingFileError(f"{file!s}: not a path that can be read: {error}") from None
     if not exists:
         raise MissingFileError(f"{file}: no such file or directory")
+    found = format
     if is_directory:
         file = _member(file, format)
-    found = format if format is not None else _detect_file(file)
+        if found is None and file.name == "vocab.json" and (file.parent / "source.spm").exists():
+            found = "marian"
+    if found is None:
+        found = _detect_file(file)
     if found == "merges":
         file = _vocab_of_merges(file)
     return found, file
@@ -97,6 +99,7 @@ def read_spec(
     format: str | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
+    side: str | None = None,
 ) -> TokenizerSpec:
     """Read a tokenizer of any format but jittok's own.
 
@@ -109,6 +112,8 @@ def read_spec(
         One of :data:`FORMATS`, to skip detection.
     pattern, special_tokens
         Of a tiktoken file; see :func:`jittok.formats.tiktoken_file.read`.
+    side
+        Of a Marian pair; see :func:`jittok.formats.marian.read`.
 
     Returns
     -------
@@ -127,8 +132,12 @@ def read_spec(
         raise ArgumentError(
             f"{file}: pattern= and special_tokens= are for tiktoken files; this is {found}, which says both itself"
         )
-    if found in _LATER:
-        raise UnsupportedError(f"{file}: files of the format {found} are not supported yet")
+    if found == "marian":
+        from jittok.formats import marian
+
+        return marian.read(file.parent, side or "source")
+    if side is not None:
+        raise ArgumentError(f"{file}: side= is for Marian pairs; this is {found}")
     if found == "jittok":
         raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
     from jittok.formats import merges_txt, vocab_txt
@@ -137,6 +146,12 @@ def read_spec(
         return merges_txt.read(file.parent, file.name, _partner(file.name))
     if found == "vocab.txt":
         return vocab_txt.read(file)
+    if found == "gguf":
+        from jittok.formats import gguf
+
+        return gguf.read_file(file)
+    if found == "tiktoken" and special_tokens is None:
+        special_tokens = merges_txt.Side.read(file.parent).tokens_by_content()
     return _read_data(merges_txt.read_file(file), str(file), found, pattern, special_tokens)
 
 
@@ -148,7 +163,7 @@ def read_spec_bytes(
     special_tokens: Mapping[str, int] | None = None,
     where: str = "the data given",
 ) -> TokenizerSpec:
-    """Read a tokenizer from the content of one file: tokenizer.json, sentencepiece, tiktoken or tekken.
+    """Read a tokenizer from the content of one file: tokenizer.json, sentencepiece, tiktoken, tekken or gguf.
 
     Parameters
     ----------
@@ -167,14 +182,16 @@ def read_spec_bytes(
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ArgumentTypeError(f"data: expected bytes, got {type(data).__name__}")
     if format is not None and format not in FORMATS:
-        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(_READ)}")
+        raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
     content = bytes(data)
     found = format
     if found is None:
         head = content[:_HEAD_BYTES]
         if not head:
             raise FormatError(f"{where}: the file is empty")
-        if looks_like(head):
+        if head.startswith(b"GGUF"):
+            found = "gguf"
+        elif looks_like(head):
             found = "sentencepiece"
         elif head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
             found = "tekken" if _is_tekken(head) else "tokenizer.json"
@@ -207,6 +224,10 @@ def _read_data(
         return sentencepiece_model.read(data, where)
     if format == "tekken":
         return tekken_json.read(data, where)
+    if format == "gguf":
+        from jittok.formats import gguf
+
+        return gguf.read(data, where)
     return tokenizer_json.read(data, where)
 
 
@@ -220,6 +241,13 @@ def _member(directory: Path, format: str | None) -> Path:
         raise MissingFileError(f"{directory}: the directory cannot be read: {error.strerror}") from None
     if "tokenizer.json" in names and format in (None, "tokenizer.json"):
         return directory / "tokenizer.json"
+    if format in (None, "marian"):
+        from jittok.formats import marian
+
+        if set(marian.FILE_NAMES) <= names:
+            return directory / "vocab.json"
+    if format == "marian":
+        raise MissingFileError(f"{directory}: a Marian pair is {', '.join(marian.FILE_NAMES)}; not all of them are here")
     if format in (None, "merges"):
         from jittok.formats import merges_txt
 
@@ -372,7 +400,7 @@ def _detect_file(file: Path) -> str:
     if found is None:
         raise UnknownFormatError(
             f"{file}: not a tokenizer file that jittok knows (starts with {head[:16]!r}); "
-            f"known formats are {', '.join(_READ)}"
+            f"known formats are {', '.join(FORMATS)}"
         )
     return found
 

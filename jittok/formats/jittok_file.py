@@ -33,6 +33,7 @@ from jittok.spec import (
     CharDelimiterSplit,
     DecodeMetaspace,
     DecodeStrip,
+    MarianModel,
     Metaspace,
     Model,
     PieceType,
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from jittok.rewriting import Rewriter
 
 #: Raised when a file written before could no longer be read as it was meant.
-VERSION = 2
+VERSION = 3
 _DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("<u1"),
     "U16": np.dtype("<u2"),
@@ -92,6 +93,7 @@ _GROUPS: dict[type, str] = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _MOST_HEADER_BYTES = 1 << 26
 _DEEPEST_SPEC = 64
+_LARGEST_GROUP = 1 << 20
 
 
 class Stored(NamedTuple):
@@ -121,6 +123,8 @@ def write(spec: TokenizerSpec, plan: Plan, vocabulary: VocabularyTables) -> byte
         if isinstance(stage, SplitStage):
             _add_group(arrays, f"split.{len(stages)}", stage.tables)
             stages.append({"behavior": stage.behavior, "invert": stage.invert})
+            if stage.group:
+                stages[-1]["group"] = stage.group
         else:
             stages.append({"steps": [plain(step) for step in stage.steps]})
     _add_group(arrays, "last_split", plan.last_split)
@@ -170,6 +174,11 @@ def _add_model(arrays: dict[str, NDArray[Any]], spec: TokenizerSpec) -> None:
     else:
         items = model.vocab
         tokens = [token.encode("utf-8", "surrogatepass") for token in items]
+        if isinstance(model, MarianModel):
+            arrays["model.scores"] = np.array(model.scores, np.float64)
+            pieces = [piece.encode() for piece in model.pieces]
+            arrays["model.pieces"] = np.frombuffer(b"".join(pieces), np.uint8)
+            arrays["model.piece_indptr"] = np.cumsum([0, *map(len, pieces)])
         if isinstance(model, BPEModel):
             ids = model.vocab
             pairs = [(ids[left], ids[right]) for left, right in model.merges]
@@ -286,7 +295,10 @@ def parse(content: Any, where: str) -> Stored:
             behavior = stage["behavior"]
             if behavior not in range(len(plan_module.BEHAVIORS)):
                 raise FormatError(f"{where}: plan.stages[{number}].behavior is {behavior!r}")
-            stages.append(SplitStage(tables, behavior, bool(stage["invert"])))
+            group = stage.get("group", 0)
+            if type(group) is not int or not 0 <= group <= _LARGEST_GROUP:
+                raise FormatError(f"{where}: plan.stages[{number}].group is {group!r}")
+            stages.append(SplitStage(tables, behavior, bool(stage["invert"]), group))
         last = SplitTables(*_group(arrays, "last_split", SplitTables._fields, where))
         check_split(last, f"{where}: last_split")
         _check_spec(spec, vocabulary, where)
@@ -311,7 +323,9 @@ def _checked_model(
             raise FormatError(f"{where}: wordpiece.numbers has {len(pieces.numbers)} values; the file is damaged")
         check_wordpiece(pieces, size + int(pieces.numbers[WORDPIECE_MISSING]), where)
         return pieces
-    if isinstance(spec.model, UnigramModel | SentencePieceModel) and "unigram.units" in arrays:
+    if isinstance(spec.model, MarianModel):
+        size = max(spec.model.table_ids, default=0) + 1
+    if isinstance(spec.model, UnigramModel | SentencePieceModel | MarianModel) and "unigram.units" in arrays:
         unigram = UnigramTables(*_group(arrays, "unigram", UnigramTables._fields, where))
         if len(unigram.numbers) != UNIGRAM_NUMBERS:
             raise FormatError(f"{where}: unigram.numbers has {len(unigram.numbers)} values; the file is damaged")
@@ -468,7 +482,7 @@ def _check_spec(spec: TokenizerSpec, vocabulary: VocabularyTables, where: str) -
     for place in np.flatnonzero((added.ids < 0) | (added.ids >= n_ids))[:1].tolist():
         token = added[place]
         raise FormatError(f"{where}: the added token {token.content!r} has the id {token.id}, which is not there")
-    expected[added.ids] = added_token_flags(added)
+    expected[added.ids] = added_token_flags(added, spec.reference)
     if not np.array_equal(expected, vocabulary.flags):
         raise FormatError(f"{where}: vocabulary.flags does not fit the added tokens; the file is damaged")
     for step in spec.post_processors:
@@ -566,6 +580,8 @@ def _stored_model(
         words = restored(stated, {"vocab": vocab})
         assert isinstance(words, WordPieceModel | WordLevelModel)
         return words
+    if stated["kind"] == "MarianModel":
+        return _stored_pair(stated, vocab, arrays, n_ids, where)
     (pairs,) = _group(arrays, "model", ["merges"], where)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype != np.int32:
         raise FormatError(f"{where}: model.merges is {pairs.dtype}{list(pairs.shape)}; expected int32[n, 2]")
@@ -576,6 +592,25 @@ def _stored_model(
     model = restored(stated, {"vocab": vocab, "merges": _StoredMerges(vocab, pairs)})
     if not isinstance(model, BPEModel):
         raise FormatError(f"{where}: the model is a {stated['kind']}, which this version does not know")
+    return model
+
+
+def _stored_pair(
+    stated: dict[str, Any], vocab: _StoredTokens, arrays: dict[str, NDArray[Any]], n_ids: int, where: str
+) -> MarianModel:
+    """One side of a Marian pair."""
+    strings, indptr, scores = _group(arrays, "model", ["pieces", "piece_indptr", "scores"], where)
+    n_pieces = len(scores)
+    fits = strings.dtype == np.uint8 and indptr.dtype == np.int64 and scores.dtype == np.float64
+    if not fits or strings.ndim != 1 or indptr.shape != (n_pieces + 1,) or scores.ndim != 1 or indptr[0] != 0:
+        raise FormatError(f"{where}: the arrays of pieces do not fit each other; the file is damaged")
+    if (np.diff(indptr) <= 0).any() or indptr[-1] != len(strings) or not np.isfinite(scores).all():
+        raise FormatError(f"{where}: model.piece_indptr does not fit model.pieces; the file is damaged")
+    blob, bounds = strings.tobytes(), indptr.tolist()
+    pieces = tuple(blob[a:b].decode() for a, b in zip(bounds, bounds[1:], strict=False))
+    model = restored(stated, {"vocab": vocab, "pieces": pieces, "scores": tuple(scores.tolist())})
+    if not isinstance(model, MarianModel) or len(model.types) != n_pieces or not 0 <= model.unk_id < n_ids:
+        raise FormatError(f"{where}: the model does not fit its arrays; the file is damaged")
     return model
 
 

@@ -13,9 +13,11 @@ vocabulary itself shows is used:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from jittok.errors import FormatError, MissingFileError, UnsupportedError
 from jittok.formats._json import MAX_TOKEN_ID, Node, decode_utf8, parse_json
@@ -118,6 +120,13 @@ class Side:
             optional_json(directory / "added_tokens.json"),
         )
 
+    def tokens_by_content(self) -> dict[str, int] | None:
+        """The ids of all added tokens, where ``added_tokens_decoder`` gives them."""
+        decoder = self.config.optional("added_tokens_decoder")
+        if decoder is None:
+            return None
+        return {token.content: token_id for token_id, token in _by_id(decoder)}
+
 
 def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "merges.txt") -> TokenizerSpec:
     """Read the two files and what stands beside them in `directory`.
@@ -147,7 +156,17 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
     vocab = read_vocab(parse_json(read_file(vocab_path), str(vocab_path)))
     merges = read_merges(read_file(merges_path), str(merges_path), vocab)
     side = Side.read(directory)
-    kind, class_name = _kind(side.config, directory)
+    return _spec_of(vocab, merges, side, _kind(side.config, directory), str(vocab_path))
+
+
+def _spec_of(
+    vocab: dict[str, int],
+    merges: tuple[tuple[str, str], ...],
+    side: Side,
+    named_class: tuple[str | None, str | None],
+    where: str,
+) -> TokenizerSpec:
+    kind, class_name = named_class
     if kind is None:
         kind = "CLIP" if {"<|startoftext|>", "<|endoftext|>", "!</w>"} <= vocab.keys() else "GPT2"
         named = _conventional_tokens(kind, vocab)
@@ -155,7 +174,7 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
         named = dict(_DEFAULT_TOKENS[kind])
     if kind != "CLIP" and {"a</w>", "e</w>"} <= vocab.keys():
         raise UnsupportedError(
-            f"{vocab_path}: tokens end in </w>, so this is not a byte-level vocabulary of the GPT-2 kind; add a "
+            f"{where}: tokens end in </w>, so this is not a byte-level vocabulary of the GPT-2 kind; add a "
             "tokenizer_config.json with its tokenizer_class, or convert it to tokenizer.json"
         )
     tokens, roles = added_tokens(side, named)
@@ -168,7 +187,7 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
     model = BPEModel(
         vocab,
         merges,
-        unk_token=roles["unk_token"] if kind == "CLIP" else None,
+        unk_token=roles.get("unk_token") if kind == "CLIP" else None,
         end_of_word_suffix="</w>" if kind == "CLIP" else None,
     )
     return TokenizerSpec(
@@ -211,8 +230,9 @@ def read_merges(data: bytes, where: str, vocab: Mapping[str, int]) -> tuple[tupl
             )
         pairs.append(pair)
         numbers.append(number)
+    left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     return check_merges(
-        pairs, vocab, "", lambda index, message: FormatError(f"{where}: line {numbers[index]}: {message}")
+        left, right, vocab, "", lambda index, message: FormatError(f"{where}: line {numbers[index]}: {message}")
     )
 
 
@@ -297,12 +317,7 @@ def added_tokens(side: Side, named: dict[str, str]) -> tuple[list[AddedToken], d
                     extra.setdefault(token.content, token)
     special = {token.content for token in (*roles.values(), *extra.values())}
     if decoder is not None:
-        by_id: list[tuple[int, AddedToken]] = []
-        for key in decoder.mapping():
-            if not key.isascii() or not key.isdigit() or len(key) > 8 or int(key) >= MAX_TOKEN_ID:
-                raise decoder.error(f"expected ids below {MAX_TOKEN_ID} as field names, got {key!r}")
-            by_id.append((int(key), _token(decoder.child(key), None, special=False)))
-        for _, token in sorted(by_id, key=lambda pair: pair[0]):
+        for _, token in _by_id(decoder):
             tokens[token.content] = token
     else:
         older = read_vocab(side.added_tokens) if side.added_tokens.value else {}
@@ -318,6 +333,16 @@ def added_tokens(side: Side, named: dict[str, str]) -> tuple[list[AddedToken], d
     for content, token in extra.items():
         tokens.setdefault(content, token)
     return list(tokens.values()), {role: token.content for role, token in roles.items()}
+
+
+def _by_id(decoder: Node) -> list[tuple[int, AddedToken]]:
+    """The members of ``added_tokens_decoder`` in order of their ids."""
+    by_id: list[tuple[int, AddedToken]] = []
+    for key in decoder.mapping():
+        if not key.isascii() or not key.isdigit() or len(key) > 8 or int(key) >= MAX_TOKEN_ID:
+            raise decoder.error(f"expected ids below {MAX_TOKEN_ID} as field names, got {key!r}")
+        by_id.append((int(key), _token(decoder.child(key), None, special=False)))
+    return sorted(by_id, key=lambda pair: pair[0])
 
 
 def _special(content: str) -> AddedToken:
@@ -396,3 +421,170 @@ def _post_processors(
         return (*before, sequence, *after)
 
     return (Template(around(a), (*around(a), *around(b))),)
+
+
+# -------------------------------------------------------------------------------------------------- writing
+
+_PARTS = {
+    "normalizers": "the normalizer",
+    "pre_tokenizers": "the pre-tokenizer",
+    "post_processors": "the post-processor",
+    "decoders": "the decoder",
+}
+
+
+def differences(wanted: TokenizerSpec, found: TokenizerSpec) -> list[str]:
+    """Name, in words, what one spec has otherwise than another, but for what changes nothing but spans.
+
+    Parameters
+    ----------
+    wanted, found
+        What is to be said, and what files say.
+    """
+    result = []
+    wanted, found = _without_spans(wanted), _without_spans(found)
+    if wanted.model != found.model:
+        for name in type(wanted.model).__dataclass_fields__:
+            value = getattr(wanted.model, name)
+            if value != getattr(found.model, name, None):
+                result.append(f"model.{name}" + ("" if isinstance(value, Mapping | tuple) else f"={value!r}"))
+    if wanted.added_tokens != found.added_tokens:
+        other = next(iter(set(wanted.added_tokens) ^ set(found.added_tokens)))
+        result.append(f"the added tokens (such as {other.content!r})")
+    for name, what in _PARTS.items():
+        if getattr(wanted, name) != getattr(found, name):
+            steps = ", ".join(type(step).__name__ for step in getattr(wanted, name))
+            result.append(f"{what} ({steps or 'none'})")
+    return result
+
+
+def _without_spans(spec: TokenizerSpec) -> TokenizerSpec:
+    steps = tuple(replace(s, trim_offsets=True) if isinstance(s, ByteLevel) else s for s in spec.pre_tokenizers)
+    processors = tuple(step for step in spec.post_processors if not isinstance(step, TrimOffsets))
+    return replace(spec, pre_tokenizers=steps, post_processors=processors)
+
+
+def written_json(content: Mapping[str, Any]) -> bytes:
+    """A file of an object."""
+    return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def written_tokens(tokens: Iterable[AddedToken]) -> dict[str, dict[str, Any]]:
+    """Added tokens as the field "added_tokens_decoder" has them."""
+    return {
+        str(token.id): {
+            "content": token.content,
+            "lstrip": token.lstrip,
+            "normalized": token.normalized,
+            "rstrip": token.rstrip,
+            "single_word": token.single_word,
+            "special": token.special,
+        }
+        for token in tokens
+    }
+
+
+def files_of(spec: TokenizerSpec) -> dict[str, bytes]:
+    """Write a spec as vocab.json, merges.txt and a tokenizer_config.json that names the class of tokenizer.
+
+    Parameters
+    ----------
+    spec
+        Its model must be a :class:`~jittok.spec.BPEModel`.
+
+    Returns
+    -------
+    dict of str to bytes
+        The files by name.
+
+    Raises
+    ------
+    UnsupportedError
+        No class of tokenizer has these steps, or the files cannot hold a token; the message names it.
+    """
+    model = spec.model
+    if not isinstance(model, BPEModel):
+        raise UnsupportedError(
+            f"a vocab.json with merges.txt cannot be written from a {type(model).__name__.removesuffix('Model')} model; "
+            "save as tokenizer.json or jittok"
+        )
+    for pair in model.merges:
+        if any(not part or " " in part or "\n" in part or "\r" in part for part in pair) or pair[0].startswith("#version"):
+            raise UnsupportedError(f"a merges.txt cannot hold the merge {pair!r}; save as tokenizer.json")
+    spec = replace(spec, model=_plain_model(model))
+    best: tuple[bool, int, str] | None = None
+    for kind, (name, config) in _configs_of(spec).items():
+        side = Side(Node(config, "tokenizer_config.json", ""), Node({}, "", ""), Node({}, "", ""))
+        try:
+            found = _spec_of(dict(model.vocab), model.merges, side, (kind, name), "vocab.json")
+            different, failed = differences(spec, found), False
+        except (FormatError, UnsupportedError) as error:
+            different, failed = [str(error)], True
+        if not different:
+            lines = "".join(f"{a} {b}\n" for a, b in model.merges)
+            return {
+                "vocab.json": json.dumps(model.vocab, ensure_ascii=False).encode(),
+                "merges.txt": f"#version: 0.2\n{lines}".encode(),
+                "tokenizer_config.json": written_json(config),
+            }
+        reason = "; ".join(different)
+        best = min(best or (True, 1 << 30, ""), (failed, len(reason), reason))
+    raise UnsupportedError(
+        f"a vocab.json with merges.txt cannot hold {best[2] if best else 'it'}: no known class "
+        f"({', '.join(_CLASSES)}) has that; save as tokenizer.json or jittok"
+    )
+
+
+def _plain_model(model: BPEModel) -> BPEModel:
+    """The model without settings that change nothing, as all bytes have tokens and merges make every other one."""
+    from jittok.build.merge_tables import byte_alphabet, last_pairs
+
+    prefix, suffix = model.continuing_subword_prefix or None, model.end_of_word_suffix or None
+    model = replace(model, continuing_subword_prefix=prefix, end_of_word_suffix=suffix)
+    if prefix or suffix or not byte_alphabet().keys() <= model.vocab.keys():
+        return model
+    ignores = model.ignore_merges
+    if ignores:
+        made = set(last_pairs(model, byte_level=True)[0].tolist())
+        letters = set(byte_alphabet())
+        ignores = any(len(token) > 1 and i not in made for token, i in model.vocab.items() if letters.issuperset(token))
+    return replace(model, ignore_merges=ignores, unk_token=None, fuse_unk=False, byte_fallback=False)
+
+
+def _configs_of(spec: TokenizerSpec) -> dict[str, tuple[str, dict[str, Any]]]:
+    """What a tokenizer_config.json would have to say for each class, by kind; and the class's name."""
+    contents = {token.content for token in spec.added_tokens}
+    template = next((step for step in spec.post_processors if isinstance(step, Template)), None)
+    first = last = None
+    if template is not None:
+        place = next((i for i, piece in enumerate(template.single) if piece.sequence), 0)
+        before, after = template.single[:place], template.single[place + 1 :]
+        first = before[0].tokens[0] if before and before[0].tokens else None
+        last = after[-1].tokens[0] if after and after[-1].tokens else None
+    byte_level = next((step for step in spec.pre_tokenizers if isinstance(step, ByteLevel)), None)
+    result = {}
+    for name, kind in _CLASSES.items():
+        if kind in result:
+            continue
+        roles: dict[str, str | None] = {
+            role: token if token in contents else None for role, token in _DEFAULT_TOKENS[kind].items()
+        }
+        prefix = byte_level is not None and byte_level.add_prefix_space
+        config: dict[str, Any] = {"tokenizer_class": name, "add_prefix_space": prefix}
+        if kind == "Roberta":
+            roles["cls_token"], roles["sep_token"] = first, last
+            config["trim_offsets"] = any(isinstance(step, TrimOffsets) for step in spec.post_processors)
+        elif kind == "CLIP":
+            roles["bos_token"], roles["eos_token"] = first, last
+            roles["unk_token"] = spec.model.unk_token if isinstance(spec.model, BPEModel) else None
+        elif kind == "Whisper":
+            roles["eos_token"] = last
+            config["predict_timestamps"] = template is not None and len(template.single) == 3
+        elif template is not None:
+            roles.update({"bos_token": first} if first else {})
+            roles.update({"eos_token": last} if last else {})
+            config["add_bos_token"], config["add_eos_token"] = first is not None, last is not None
+        config.update(roles)
+        config["added_tokens_decoder"] = written_tokens(spec.added_tokens)
+        result[kind] = name, config
+    return result

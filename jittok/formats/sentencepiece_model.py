@@ -8,7 +8,7 @@ models.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from jittok.errors import FormatError, UnsupportedError
@@ -87,13 +87,18 @@ def read(data: bytes, where: str) -> TokenizerSpec:
 
 
 def spec_of_parts(
-    pieces: list[tuple[str, float, PieceType]], trainer_spec: bytes, normalizer_spec: bytes, denormalizer_spec: bytes | None
+    pieces: tuple[str, ...],
+    scores: tuple[float, ...],
+    types: bytes,
+    trainer_spec: bytes,
+    normalizer_spec: bytes,
+    denormalizer_spec: bytes | None,
 ) -> TokenizerSpec:
     """Make the spec of a file from its parts, as reading that file would.
 
     Parameters
     ----------
-    pieces
+    pieces, scores, types
         String, score (a float32 value) and type of each, in order of id.
     trainer_spec, normalizer_spec, denormalizer_spec
         Serialized messages; their charsmaps must be sound.
@@ -113,9 +118,8 @@ def spec_of_parts(
     trainer.ParseFromString(trainer_spec)
     normalizer.ParseFromString(normalizer_spec)
     denormalizer.ParseFromString(denormalizer_spec or b"")
-    strings, scores, types = zip(*pieces, strict=True)
     messages = SentencePieceMessages(trainer_spec, normalizer_spec, None, denormalizer_spec)
-    return _spec_of(strings, scores, bytes(types), (trainer, normalizer, denormalizer), messages, "the new model")
+    return _spec_of(pieces, scores, types, (trainer, normalizer, denormalizer), messages, "the new model")
 
 
 def _spec_of(
@@ -240,11 +244,24 @@ def check_pieces(
         shown = repr(pieces[number][:40])
         return FormatError(f"{where}: pieces[{number}] ({shown}): {problem}; {_REMEDY}")
 
+    numbers: Iterable[int] = range(len(pieces))
+    different = set(pieces)
+    if (
+        len(different) == len(pieces)
+        and "" not in different
+        and max(map(len, pieces), default=0) <= MAX_PIECE_BYTES // 4
+        and "\0" not in "".join(pieces)
+        and all(map(math.isfinite, scores))
+    ):
+        # Nothing can be wrong with normal pieces.
+        numbers = [number for number, piece_type in enumerate(types) if piece_type != PieceType.NORMAL]
+    del different
     # Only for BPE pieces that stand for text and those that do not share one set of strings.
     taken: tuple[dict[str, int], dict[str, int]] = ({}, {})
     unknown = -1
     found_bytes = set()
-    for number, piece in enumerate(pieces):
+    for number in numbers:
+        piece = pieces[number]
         if not piece:
             raise wrong(number, "the piece is empty; expected at least one character")
         if len(piece) > MAX_PIECE_BYTES // 4 and len(piece.encode()) >= MAX_PIECE_BYTES:
@@ -277,7 +294,9 @@ def check_pieces(
         raise FormatError(
             f"{where}: trainer_spec.byte_fallback is true, but the byte piece {missing} is missing; {_REMEDY}"
         )
-    if kind == "unigram" and not taken[0]:
+    if kind == "unigram" and not any(
+        piece_type not in _RESERVED and piece != "\0" for piece, piece_type in zip(pieces, types, strict=True)
+    ):
         raise FormatError(f"{where}: no piece stands for text; expected normal or user-defined pieces; {_REMEDY}")
 
 
@@ -291,17 +310,21 @@ def piece_byte(piece: str) -> int | None:
 
 def _special_ids(trainer: Any, pieces: tuple[str, ...], types: bytes) -> dict[str, int]:
     """The ids of the special pieces: found by their strings, and only if they have the right type."""
+    # An empty string in the file counts as if it were not there.
+    strings: dict[str, bytes] = {
+        name: getattr(trainer, f"{name}_piece") or trainer.DESCRIPTOR.fields_by_name[f"{name}_piece"].default_value
+        for name in ("unk", "bos", "eos", "pad")
+    }
+    wanted_strings = {string.decode("utf-8", "surrogateescape") for string in strings.values()}
     reserved: dict[bytes, int] = {}
     others: dict[bytes, int] = {}
     for number, piece in enumerate(pieces):
-        (reserved if types[number] in _RESERVED else others).setdefault(piece.encode(), number)
+        if piece in wanted_strings:
+            (reserved if types[number] in _RESERVED else others).setdefault(piece.encode(), number)
     unknown = types.find(PieceType.UNKNOWN)
     ids = {}
-    for name in ("unk", "bos", "eos", "pad"):
-        # An empty string in the file counts as if it were not there.
-        default = trainer.DESCRIPTOR.fields_by_name[f"{name}_piece"].default_value
-        piece = getattr(trainer, f"{name}_piece") or default
-        number = reserved.get(piece, others.get(piece, unknown))
+    for name, string in strings.items():
+        number = reserved.get(string, others.get(string, unknown))
         wanted = PieceType.UNKNOWN if name == "unk" else PieceType.CONTROL
         ids[f"{name}_id"] = number if number >= 0 and types[number] == wanted else -1
     return ids

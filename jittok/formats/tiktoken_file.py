@@ -1,7 +1,8 @@
 """``.tiktoken`` rank files: one token a line, in base64, and its rank.
 
 The file holds only the ranks. The split pattern and the special tokens come from the known encodings, which
-are recognised by the SHA-256 of their file, or from the caller; they are never guessed.
+are recognised by the SHA-256 of their file, or from the caller; they are never guessed. Special tokens may also stand
+in a tokenizer_config.json beside the file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Encoding(NamedTuple):
 
     sha256: str  # of the rank file
     pattern: str  # in the Rust dialect
-    special_tokens: Mapping[str, int]
+    special_tokens: Mapping[str, int] | None  # None: the file beside it must say
 
 
 _GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
@@ -46,10 +47,34 @@ _O200K = "|".join(
         r"\s+",
     )
 )
+_LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+    r"\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_NOT_HAN = r"&&[^\p{Han}]"
+_KIMI = "|".join(
+    (
+        r"[\p{Han}]+",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER[:-1]}{_NOT_HAN}]*{_LOWER[:-1]}{_NOT_HAN}]+{_SHORT_FORM}",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER[:-1]}{_NOT_HAN}]+{_LOWER[:-1]}{_NOT_HAN}]*{_SHORT_FORM}",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    )
+)
 _R50K_SHA256 = "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
 _P50K_SHA256 = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
 _CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 _O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+_LLAMA3_SHA256 = "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55"
+_KIMI_K2_SHA256 = "b6c497a7469b33ced9c38afb1ad6e47f03f5e5dc05f15930799210ec050c5103"
+_LLAMA3_TOKENS = (
+    "<|begin_of_text|>", "<|end_of_text|>", *(f"<|reserved_special_token_{number}|>" for number in range(4)),
+    "<|start_header_id|>", "<|end_header_id|>", "<|reserved_special_token_4|>", "<|eot_id|>",
+    *(f"<|reserved_special_token_{number}|>" for number in range(5, 251)),
+)  # fmt: skip
 _HARMONY = {
     "<|endoftext|>": 199999,
     "<|endofprompt|>": 200018,  # has another name too, below; the later one is what the id decodes to
@@ -88,6 +113,11 @@ ENCODINGS: dict[str, Encoding] = {
     ),
     "o200k_base": Encoding(_O200K_SHA256, _O200K, {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}),
     "o200k_harmony": Encoding(_O200K_SHA256, _O200K, _HARMONY),
+    "llama3": Encoding(
+        _LLAMA3_SHA256, _LLAMA3, {token: 128_000 + number for number, token in enumerate(_LLAMA3_TOKENS)}
+    ),
+    # Its special tokens stand in the tokenizer_config.json that comes with it.
+    "kimi_k2": Encoding(_KIMI_K2_SHA256, _KIMI, None),
 }
 
 _SHORT_NAMES = {"r50k": "r50k_base", "p50k": "p50k_base", "cl100k": "cl100k_base", "o200k": "o200k_base"}
@@ -115,7 +145,8 @@ def read(
         Split pattern: the name of a known encoding (a key of :data:`ENCODINGS`, or ``"cl100k"`` for
         ``"cl100k_base"`` and so on) or a regular expression. Needed where the file is not a known one.
     special_tokens
-        From text to id. Needed where the file is not a known one; ``{}`` says that there are none.
+        From text to id. Needed where the file is not a known one; ``{}`` says that there are none. Of a file in a
+        folder they are read from the ``added_tokens_decoder`` of a tokenizer_config.json beside it, if there is one.
 
     Returns
     -------
@@ -147,17 +178,56 @@ def read(
         )
     if special_tokens is None:
         raise FormatError(
-            f"{where}: this rank file is not a known encoding, so its special tokens are not known either; pass "
+            f"{where}: the special tokens of this rank file are not known; put its tokenizer_config.json beside it, or pass "
             "special_tokens= (a dict from text to id, {} for none)"
         )
+    return _spec(ranks, regex, _special_tokens(special_tokens, ranks, where), name if encoding is not None else None)
+
+
+def make_spec(
+    ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping[str, int], name: str | None = None
+) -> TokenizerSpec:
+    """Return what a rank file and what is passed with it come to.
+
+    Parameters
+    ----------
+    ranks
+        The bytes of tokens and their ranks.
+    pattern
+        A regular expression.
+    special_tokens
+        From text to id.
+    name
+        The encoding's name.
+
+    Raises
+    ------
+    FormatError, ArgumentTypeError
+        An entry is malformed, or a rank or id comes twice.
+    """
+    for token, rank in ranks.items():
+        if type(token) is not bytes or type(rank) is not int:
+            raise ArgumentTypeError(f"ranks must be a dict from bytes to int; got the entry {token!r}: {rank!r}")
+        if not token or not 0 <= rank < MAX_TOKEN_ID:
+            raise FormatError(f"ranks: the token {token!r} has the rank {rank}; expected 0 to {MAX_TOKEN_ID - 1}")
+    numbers = list(ranks.values())
+    if len(set(numbers)) != len(numbers):
+        raise FormatError(f"ranks: two tokens have the rank {_first_repeated(numbers)!r}; expected unique ranks")
+    _check_single_bytes(ranks, "ranks")
+    return _spec(dict(ranks), pattern, _special_tokens(special_tokens, ranks, "special_tokens"), name)
+
+
+def _spec(
+    ranks: Mapping[bytes, int], pattern: str, added_tokens: tuple[AddedToken, ...], name: str | None
+) -> TokenizerSpec:
     return TokenizerSpec(
         model=RankModel(ranks),
-        added_tokens=_special_tokens(special_tokens, ranks, where),
-        pre_tokenizers=(Split(regex, "isolated", dialect="rust"),),
+        added_tokens=added_tokens,
+        pre_tokenizers=(Split(pattern, "isolated", dialect="rust"),),
         reference="tiktoken",
         default_special="raise",
         source_format="tiktoken",
-        extra={"encoding": name} if encoding is not None else {},
+        extra={} if name is None else {"encoding": name},
     )
 
 
@@ -187,13 +257,17 @@ def parse_ranks(data: bytes, where: str) -> dict[bytes, int]:
         raise FormatError(f"{where}: the token {_first_repeated(tokens)!r} comes twice; expected each once")
     if len(set(numbers)) != len(numbers):
         raise FormatError(f"{where}: two tokens have the rank {_first_repeated(numbers)!r}; expected unique ranks")
+    _check_single_bytes(ranks, where)
+    return ranks
+
+
+def _check_single_bytes(ranks: Mapping[bytes, int], where: str) -> None:
     missing = [value for value in range(256) if bytes((value,)) not in ranks]
     if missing:
         raise FormatError(
             f"{where}: {len(missing)} of the 256 single bytes are no tokens (the first is 0x{missing[0]:02x}), so "
             "some texts could not be encoded; is the file truncated?"
         )
-    return ranks
 
 
 def _ranks_of_lines(lines: bytes) -> list[int] | None:

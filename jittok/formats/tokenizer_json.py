@@ -13,7 +13,7 @@ import math
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import repeat
 from operator import add, itemgetter
 from typing import Any, TypeVar
@@ -36,19 +36,24 @@ from jittok.spec import (
     DecodeByteLevel,
     DecodeCTC,
     DecodeFuse,
+    DecodeLlamaCpp,
+    DecodeMarian,
     DecodeMetaspace,
     Decoder,
     DecodeReplace,
     DecodeSentencePiece,
     DecodeStrip,
     DecodeWordPiece,
+    DigitGroups,
     Digits,
     FixedLength,
+    LlamaCppCleanUp,
     Lowercase,
     MapBytes,
     Metaspace,
     Nmt,
     Normalizer,
+    NumberedMerges,
     PostProcessor,
     Precompiled,
     Prepend,
@@ -56,7 +61,6 @@ from jittok.spec import (
     Punctuation,
     RankModel,
     Replace,
-    SentencePieceModel,
     SentencePieceNormalizer,
     Split,
     SplitBehavior,
@@ -232,6 +236,7 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
         decoders=_decoders(root.optional("decoder")),
         stored_truncation=_truncation(root.optional("truncation")),
         stored_padding=_padding(root.optional("padding")),
+        extra=_dropout(root.child("model"), model),
     )
 
 
@@ -249,10 +254,6 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
         return WordLevelModel(read_vocab(node.child("vocab"), lenient=True), node.child("unk_token").string())
     if kind != "BPE":
         raise node.error(f"expected a model of type BPE, WordPiece, WordLevel or Unigram, got type {kind!r}")
-    dropout = node.optional("dropout")
-    if dropout is not None:
-        if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
-            raise dropout.wrong("a number from 0 to 1")
     vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
     merges = read_merges(node.child("merges"), vocab, prefix or "")
@@ -267,8 +268,17 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
         continuing_subword_prefix=prefix,
         end_of_word_suffix=_optional_string(node, "end_of_word_suffix"),
         ignore_merges=_optional_flag(node, "ignore_merges"),
-        dropout=float(dropout.value) if dropout is not None and dropout.value else None,
     )
+
+
+def _dropout(node: Node, model: object) -> dict[str, float]:
+    """The chance that a merge is left out, if it is more than none: what samples are drawn with."""
+    dropout = node.optional("dropout") if isinstance(model, BPEModel) else None
+    if dropout is None:
+        return {}
+    if type(dropout.value) not in (int, float) or not 0 <= dropout.value <= 1:
+        raise dropout.wrong("a number from 0 to 1")
+    return {"dropout": float(dropout.value)} if dropout.value > 0 else {}
 
 
 def _word_piece(node: Node) -> WordPieceModel:
@@ -380,7 +390,13 @@ def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tupl
     if kinds == {str}:
         # The reference drops comment lines here too, and refuses tokens with a blank, as it cannot tell
         # where the first one ends.
-        pairs = [tuple(merge.split(" ")) for merge in values if not merge.startswith("#version")]
+        kept = values
+        if any(map(str.startswith, values, repeat("#version"))):
+            kept = [merge for merge in values if not merge.startswith("#version")]
+        if kept and set(map(str.count, kept, repeat(" "))) == {1}:
+            parts = " ".join(kept).split(" ")
+            return check_merges(parts[::2], parts[1::2], vocab, prefix, partial(_merge_error, node))
+        pairs = [tuple(merge.split(" ")) for merge in kept]
     elif kinds == {list}:
         pairs = list(map(tuple, values))
     elif not values:
@@ -399,7 +415,8 @@ def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tupl
                     )
             elif len(item.value) != 2:
                 raise item.error(f"expected two tokens, got {len(item.value)}")
-    return check_merges(pairs, vocab, prefix, lambda index, message: _merge_error(node, index, message))
+    left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return check_merges(left, right, vocab, prefix, partial(_merge_error, node))
 
 
 def _merge_error(node: Node, index: int, message: str) -> FormatError:
@@ -410,40 +427,46 @@ def _merge_error(node: Node, index: int, message: str) -> FormatError:
 
 
 def check_merges(
-    pairs: Sequence[tuple[Any, ...]],
+    left: Sequence[Any],
+    right: Sequence[Any],
     vocab: Mapping[str, int],
     prefix: str,
     make_error: Callable[[int, str], FormatError],
-) -> tuple[tuple[str, str], ...]:
+) -> NumberedMerges:
     """Check that the parts and the result of every merge are in the vocabulary.
 
     The result of (a, b) is a + b without the first ``len(prefix)`` bytes of b, whatever they are. Of a merge
     that comes twice, the reference keeps the later rank.
     """
-    left, right = list(map(itemgetter(0), pairs)), list(map(itemgetter(1), pairs))
-    known = vocab.__contains__
+    find = vocab.get
     try:
-        parts_known = all(map(known, left)) and all(map(known, right))
+        ids: tuple[list[Any], list[Any]] = list(map(find, left)), list(map(find, right))
     except TypeError:  # not hashable
-        parts_known = False
-    if not parts_known:
-        for index, pair in enumerate(pairs):
+        ids = [None], [None]
+    if None in ids[0] or None in ids[1]:
+        for index, pair in enumerate(zip(left, right, strict=True)):
             for part in pair:
                 if type(part) is not str:
                     raise make_error(index, f"expected two strings, got {list(pair)!r}")
                 if part not in vocab:
                     raise make_error(index, f"the part {part!r} of this merge is not in the vocabulary")
+    results: Iterable[Any] = map(add, left, right)
     if prefix:
         results = [_strip_join(a, b, prefix) for a, b in zip(left, right, strict=True)]
-    else:
-        results = list(map(add, left, right))
-    if not all(map(known, results)):
-        index = next(i for i, result in enumerate(results) if result not in vocab)
+    made: list[Any] = list(map(find, results))
+    if None in made:
+        index = made.index(None)
         raise make_error(index, f"the result of merging {left[index]!r} and {right[index]!r} is not in the vocabulary")
-    if len(set(results)) != len(results):  # else no pair can come twice
+    pairs: Sequence[tuple[str, str]] = list(zip(left, right, strict=True))
+    if len(set(made)) != len(made):  # else no pair can come twice
         ranks = {pair: rank for rank, pair in enumerate(pairs)}
-        return tuple(sorted(ranks, key=ranks.__getitem__))
-    return tuple(pairs)
+        if len(ranks) != len(pairs):
+            order = sorted(ranks.values())
+            pairs = [pairs[rank] for rank in order]
+            ids, made = ([ids[0][r] for r in order], [ids[1][r] for r in order]), [made[r] for r in order]
+    merges = NumberedMerges(pairs)
+    merges.vocab, merges.ids = vocab, (*ids, made)
+    return merges
 
 
 def _strip_join(a: str, b: str, prefix: str) -> str | None:
@@ -1007,8 +1030,8 @@ def write(spec: TokenizerSpec) -> bytes:
     ----------
     spec
         Its model must be a :class:`~jittok.spec.BPEModel`, :class:`~jittok.spec.WordPieceModel`,
-        :class:`~jittok.spec.WordLevelModel` or :class:`~jittok.spec.UnigramModel`; or a unigram
-        :class:`~jittok.spec.SentencePieceModel`, see :func:`~jittok.formats.unigram_conversion.as_unigram`.
+        :class:`~jittok.spec.WordLevelModel` or :class:`~jittok.spec.UnigramModel`; of others
+        :func:`jittok.formats.conversion.convert` makes one.
 
     Returns
     -------
@@ -1020,10 +1043,6 @@ def write(spec: TokenizerSpec) -> bytes:
     UnsupportedError
         The format cannot say what the spec says.
     """
-    if isinstance(spec.model, SentencePieceModel) and spec.model.algorithm == "unigram":
-        from jittok.formats.unigram_conversion import as_unigram
-
-        spec = as_unigram(spec)
     model = spec.model
     if not isinstance(model, BPEModel | WordPieceModel | WordLevelModel | UnigramModel):
         kind, other = ("byte ranks", ".tiktoken") if isinstance(model, RankModel) else ("a SentencePiece model", ".model")
@@ -1054,7 +1073,7 @@ def write(spec: TokenizerSpec) -> bytes:
         "pre_tokenizer": _chain([_write_pre_tokenizer(step) for step in spec.pre_tokenizers], "pretokenizers"),
         "post_processor": _chain([_write_post_processor(step) for step in spec.post_processors], "processors"),
         "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
-        "model": _write_model(model),
+        "model": _write_model(model, spec.extra.get("dropout")),
     }
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     if isinstance(model, UnigramModel):
@@ -1092,7 +1111,9 @@ def _write_scored(model: UnigramModel) -> str:
     return f'"vocab":[{",".join(entries)}]'
 
 
-def _write_model(model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel) -> dict[str, Any]:
+def _write_model(
+    model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel, dropout: float | None
+) -> dict[str, Any]:
     if isinstance(model, UnigramModel):
         return {
             "type": "Unigram",
@@ -1112,7 +1133,7 @@ def _write_model(model: BPEModel | WordPieceModel | WordLevelModel | UnigramMode
         return {"type": "WordLevel", "vocab": dict(model.vocab), "unk_token": model.unk_token}
     return {
         "type": "BPE",
-        "dropout": model.dropout,
+        "dropout": dropout,
         "unk_token": model.unk_token,
         "continuing_subword_prefix": model.continuing_subword_prefix,
         "end_of_word_suffix": model.end_of_word_suffix,
@@ -1161,6 +1182,8 @@ def _write_normalizer(step: Normalizer) -> dict[str, Any]:
         return {"type": "Precompiled", "precompiled_charsmap": b64encode(step.charsmap).decode()}
     if isinstance(step, SentencePieceNormalizer):
         raise UnsupportedError("a tokenizer.json cannot hold SentencePiece's normalizer; save as .model or jittok")
+    if isinstance(step, LlamaCppCleanUp):
+        raise UnsupportedError("a tokenizer.json cannot hold llama.cpp's clean-up; save as jittok")
     return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
 
 
@@ -1189,6 +1212,8 @@ def _write_pre_tokenizer(step: PreTokenizer) -> dict[str, Any]:
         return {"type": "FixedLength", "length": step.length}
     if isinstance(step, Whitespace | WhitespaceSplit | BertPreTokenizer | UnicodeScripts):
         return {"type": type(step).__name__}
+    if isinstance(step, DigitGroups):
+        raise UnsupportedError("a tokenizer.json cannot hold llama.cpp's groups of digits; save as jittok")
     if step.is_regex and step.dialect != "oniguruma":
         raise UnsupportedError(f"a tokenizer.json cannot hold a pattern of the {step.dialect} dialect: {step.pattern}")
     return {
@@ -1255,4 +1280,6 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
         }
     if isinstance(step, DecodeSentencePiece):
         raise UnsupportedError("a tokenizer.json cannot hold SentencePiece's decoder; save as .model or jittok")
+    if isinstance(step, DecodeLlamaCpp | DecodeMarian):
+        raise UnsupportedError(f"a tokenizer.json cannot hold the decoder {type(step).__name__}; save as jittok")
     return {"type": "BPEDecoder", "suffix": step.suffix}

@@ -17,10 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jittok.errors import FormatError, UnsupportedError
-from jittok.formats._json import MAX_TOKEN_ID, decode_utf8
-from jittok.formats.merges_txt import Side, added_tokens, optional_json, read_file
+from jittok.formats._json import MAX_TOKEN_ID, Node, decode_utf8
+from jittok.formats.merges_txt import (
+    Side,
+    added_tokens,
+    differences,
+    optional_json,
+    read_file,
+    written_json,
+    written_tokens,
+)
 from jittok.formats.tokenizer_json import assign_added_ids
 from jittok.spec import (
     BertNormalizer,
@@ -95,15 +104,17 @@ def read(path: Path) -> TokenizerSpec:
     UnsupportedError
         The files beside it name a tokenizer that is not BERT's.
     """
-    vocab = read_vocabulary(read_file(path), str(path))
     side = Side.read(path.parent)
-    class_name = _class_name(side, path.parent)
+    return _spec_of(read_vocabulary(read_file(path), str(path)), side, _class_name(side, path.parent), str(path))
+
+
+def _spec_of(vocab: dict[str, int], side: Side, class_name: str | None, where: str) -> TokenizerSpec:
     named = {role: token for role, token in SPECIAL_TOKENS.items() if token in vocab}
     tokens, roles = added_tokens(side, named)
     unknown = roles.get("unk_token", SPECIAL_TOKENS["unk_token"])
     if unknown not in vocab:
         raise FormatError(
-            f"{path}: no line is {unknown!r}, the token for words that the vocabulary does not cover; add it, or name "
+            f"{where}: no line is {unknown!r}, the token for words that the vocabulary does not cover; add it, or name "
             'another one as "unk_token" in a tokenizer_config.json beside the file'
         )
     added = assign_added_ids(tokens, vocab)
@@ -116,7 +127,7 @@ def read(path: Path) -> TokenizerSpec:
         strip_accents=None if strip_accents is None else strip_accents.boolean(),
         lowercase=_given_flag(side, "do_lower_case"),
     )
-    template = _template(roles, ids, path)
+    template = _template(roles, ids, where)
     return TokenizerSpec(
         model=WordPieceModel(vocab, unknown),
         added_tokens=added,
@@ -193,14 +204,14 @@ def _given_flag(side: Side, key: str) -> bool:
     return side.config.child(key).boolean() if key in side.config.mapping() else True
 
 
-def _template(roles: Mapping[str, str], ids: Mapping[str, int], path: Path) -> Template | None:
+def _template(roles: Mapping[str, str], ids: Mapping[str, int], where: str) -> Template | None:
     if "cls_token" not in roles and "sep_token" not in roles:
         return None
     for role in ("cls_token", "sep_token"):
         if role not in roles:
             other = roles["sep_token" if role == "cls_token" else "cls_token"]
             raise FormatError(
-                f"{path}: {other!r} is there, but not {SPECIAL_TOKENS[role]!r}, and texts get both around them; add "
+                f"{where}: {other!r} is there, but not {SPECIAL_TOKENS[role]!r}, and texts get both around them; add "
                 f'it, or name another one as "{role}" in a tokenizer_config.json beside the file'
             )
 
@@ -242,3 +253,81 @@ def write(spec: TokenizerSpec) -> bytes:
         if "\n" in token or token.endswith("\r") or (number == 0 and token.startswith("\ufeff")):
             raise UnsupportedError(f"a vocab.txt cannot hold the token {token!r}; save as tokenizer.json")
     return "".join(f"{token}\n" for token in tokens).encode()
+
+
+def lost(spec: TokenizerSpec) -> list[str]:
+    """Name what a vocab.txt of this spec does not say, and its reader takes otherwise.
+
+    Parameters
+    ----------
+    spec
+        One that :func:`write` takes.
+    """
+    try:
+        found = _read_back(spec, {})
+    except FormatError as error:
+        return [str(error)]
+    return differences(spec, found)
+
+
+def files_of(spec: TokenizerSpec) -> dict[str, bytes]:
+    """Write a spec as a vocab.txt and the tokenizer_config.json that says the rest.
+
+    Parameters
+    ----------
+    spec
+        Its model must be a :class:`~jittok.spec.WordPieceModel`.
+
+    Returns
+    -------
+    dict of str to bytes
+        The files by name.
+
+    Raises
+    ------
+    UnsupportedError
+        The two files cannot say what the spec says; the message names it.
+    """
+    vocabulary = write(spec)
+    config = _config_of(spec)
+    try:
+        found = _read_back(spec, config)
+    except FormatError as error:
+        raise UnsupportedError(f"a vocab.txt cannot hold this tokenizer: {error}; save as tokenizer.json") from None
+    different = differences(spec, found)
+    if different:
+        raise UnsupportedError(
+            f"a vocab.txt with its tokenizer_config.json cannot hold {'; '.join(different)}; save as tokenizer.json"
+        )
+    return {"vocab.txt": vocabulary, "tokenizer_config.json": written_json(config)}
+
+
+def _read_back(spec: TokenizerSpec, config: dict[str, Any]) -> TokenizerSpec:
+    assert isinstance(spec.model, WordPieceModel)
+    empty = Node({}, "vocab.txt", "")
+    return _spec_of(dict(spec.model.vocab), Side(Node(config, "tokenizer_config.json", ""), empty, empty), None, "vocab.txt")
+
+
+def _config_of(spec: TokenizerSpec) -> dict[str, Any]:
+    """What a tokenizer_config.json would have to say."""
+    model = spec.model
+    assert isinstance(model, WordPieceModel)
+    step = next((step for step in spec.normalizers if isinstance(step, BertNormalizer)), BertNormalizer())
+    contents = {token.content for token in spec.added_tokens}
+    roles: dict[str, str | None] = {
+        role: SPECIAL_TOKENS[role] if SPECIAL_TOKENS[role] in contents else None for role in ("pad_token", "mask_token")
+    }
+    template = next((step for step in spec.post_processors if isinstance(step, Template)), None)
+    around = [piece.tokens for piece in template.single if piece.sequence is None] if template is not None else []
+    roles["unk_token"] = model.unk_token
+    roles["cls_token"] = roles["sep_token"] = None
+    if [len(tokens) for tokens in around] == [1, 1]:
+        roles["cls_token"], roles["sep_token"] = around[0][0], around[1][0]
+    return {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": step.lowercase,
+        "strip_accents": step.strip_accents,
+        "tokenize_chinese_chars": step.handle_chinese_chars,
+        **roles,
+        "added_tokens_decoder": written_tokens(spec.added_tokens),
+    }

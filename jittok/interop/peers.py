@@ -42,14 +42,17 @@ class Library:
         raise NotImplementedError
 
 
-class Jittok(Library):
+class _Jittok(Library):
     """jittok."""
 
     def __init__(self, files: Files, threads: int) -> None:
         import jittok
 
         order = ("jittok", "model", "json", "ranks")
-        self.tokenizer = jittok.load(next(files[kind] for kind in order if kind in files))
+        self.use(jittok.load(next(files[kind] for kind in order if kind in files)), threads)
+
+    def use(self, tokenizer: Any, threads: int) -> None:
+        self.tokenizer = tokenizer
         self.arguments: dict[str, Any] = {"threads": threads, "add_special_tokens": False, "special": "text"}
 
     def run(self, texts: list[str]) -> Any:
@@ -65,7 +68,22 @@ class Jittok(Library):
         return self.tokenizer.encode_batch(texts, spans=True, **self.arguments)
 
 
-class Gigatoken(Library):
+def loaded(tokenizer: Any, threads: int) -> Library:
+    """Return a jittok tokenizer in that form.
+
+    Parameters
+    ----------
+    tokenizer
+        Loaded already.
+    threads
+        How many it uses.
+    """
+    library = _Jittok.__new__(_Jittok)
+    library.use(tokenizer, threads)
+    return library
+
+
+class _Gigatoken(Library):
     """gigatoken; awkward arrays."""
 
     def __init__(self, files: Files, threads: int) -> None:
@@ -89,7 +107,7 @@ class Gigatoken(Library):
         return self.tokenizer.encode_batch_list(texts, parallel=self.parallel)
 
 
-class Nanotoken(Library):
+class _Nanotoken(Library):
     """nanotoken."""
 
     def __init__(self, files: Files, threads: int) -> None:
@@ -108,7 +126,7 @@ class Nanotoken(Library):
         return self.run(texts).to_list()
 
 
-class Splintr(Library):
+class _Splintr(Library):
     """splintr."""
 
     def __init__(self, files: Files, threads: int) -> None:
@@ -129,7 +147,7 @@ class Splintr(Library):
         return self.tokenizer.encode_batch(texts)
 
 
-class SentencePiece(Library):
+class _SentencePiece(Library):
     """sentencepiece, whose arrays are made of lists."""
 
     def __init__(self, files: Files, threads: int) -> None:
@@ -148,7 +166,7 @@ class SentencePiece(Library):
         return self.processor.encode(texts, num_threads=self.threads)
 
 
-class Tiktoken(Library):
+class _Tiktoken(Library):
     """tiktoken, one text at a time."""
 
     def __init__(self, files: Files, threads: int) -> None:
@@ -180,7 +198,7 @@ class Tiktoken(Library):
         return [self.encoding.encode_ordinary(text) for text in texts]
 
 
-class Tokenizers(Library):
+class _Tokenizers(Library):
     """tokenizers, without its file's truncation and padding."""
 
     def __init__(self, files: Files, threads: int) -> None:
@@ -207,13 +225,13 @@ class Tokenizers(Library):
 
 #: By the name that people know a library by.
 ADAPTERS: dict[str, type[Library]] = {
-    "jittok": Jittok,
-    "gigatoken": Gigatoken,
-    "nanotoken": Nanotoken,
-    "splintr": Splintr,
-    "sentencepiece": SentencePiece,
-    "tiktoken": Tiktoken,
-    "tokenizers": Tokenizers,
+    "jittok": _Jittok,
+    "gigatoken": _Gigatoken,
+    "nanotoken": _Nanotoken,
+    "splintr": _Splintr,
+    "sentencepiece": _SentencePiece,
+    "tiktoken": _Tiktoken,
+    "tokenizers": _Tokenizers,
 }
 #: The kinds of files that a library reads; none: several.
 NEEDS: dict[str, tuple[str, ...]] = {

@@ -17,6 +17,7 @@ from jittok._jit import helper, kernel
 from jittok.kernels.machine import equal_bits, highest_bit, load64, multiply
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
+    ADDED_TOKENS_ASCII_SPACE,
     ADDED_TOKENS_MAX_LENGTH,
     ADDED_TOKENS_SHIFT,
     ADDED_TOKENS_SKIPPING,
@@ -105,10 +106,39 @@ def may_hold_added_tokens(endings: Any, data: Any, starts: Any, ends: Any, first
 
     Returns 1 or 0, at several GB/s. It is small and so quick to compile; most text needs no more.
     """
-    if endings.shape[0] == 0:
+    n_endings = endings.shape[0]
+    if n_endings == 0:
         return 1
     for segment in range(first, last):
-        if _last_ending(data, starts[segment], ends[segment], endings) > starts[segment]:
+        begin = starts[segment]
+        end = ends[segment]
+        if begin == end:
+            continue
+        found = np.uint64(0)
+        for e in range(n_endings):
+            ending = endings[e, 0]
+            has_before = endings[e, 1]
+            before = endings[e, 2]
+            if has_before == 0 and data[begin] == ending:
+                return 1
+            base = begin + 1
+            while base < end:
+                beyond = base + 64 - end
+                if beyond > 0:
+                    # The last block begins so much earlier; or holds bytes after the segment, which count for nothing.
+                    if base - beyond > begin:
+                        base -= beyond
+                        beyond = 0
+                    elif base + 64 > data.shape[0]:
+                        return 1  # no room to read a block
+                equal = equal_bits(data, base, ending)
+                if has_before:
+                    equal &= equal_bits(data, base - 1, before)
+                if beyond > 0:
+                    equal &= (np.uint64(1) << np.uint64(64 - beyond)) - np.uint64(1)
+                found |= equal
+                base += 64
+        if found != 0:
             return 1
     return 0
 
@@ -163,6 +193,8 @@ def find_added_tokens(
         return 0
     max_length = tables.numbers[ADDED_TOKENS_MAX_LENGTH]
     hides = tables.numbers[ADDED_TOKENS_SKIPPING]
+    # A character of white space: its length in bytes with SPACE.
+    most_space = SPACE | 1 if tables.numbers[ADDED_TOKENS_ASCII_SPACE] else SPACE | 7
     window = WINDOW if max_length < WINDOW else max_length
     child_start = tables.child_start
     labels = tables.labels
@@ -261,7 +293,8 @@ def find_added_tokens(
                         start = taken
                     while start > taken:
                         previous = start_before(data, start)
-                        if _character(word_page_of, word_class_of, data, previous) & SPACE == 0:
+                        character = _character(word_page_of, word_class_of, data, previous)
+                        if character & SPACE == 0 or character > most_space:
                             break
                         start = previous
                 if flags & TOKEN_STRIP_RIGHT:
@@ -270,7 +303,7 @@ def find_added_tokens(
                         space_end = stop
                         while space_end < end:
                             character = _character(word_page_of, word_class_of, data, space_end)
-                            if character & SPACE == 0:
+                            if character & SPACE == 0 or character > most_space:
                                 break
                             space_end += character & 7
                     stop = space_end

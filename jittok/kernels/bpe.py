@@ -8,7 +8,7 @@ import numpy as np
 
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load64, multiply, prefetch, trailing_zeros
-from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short
+from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short, merge_windows
 from jittok.kernels.split import PIECES, WORDS, decode_codepoint
 from jittok.kernels.word_cache import (
     COUNT_SHIFT,
@@ -19,9 +19,8 @@ from jittok.kernels.word_cache import (
     USED,
     ZERO,
     find_slot,
-    find_word,
     hash_bytes,
-    keep_word,
+    keep_ids,
     key_slot,
 )
 from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
@@ -68,22 +67,52 @@ def merge_word(merges: Any, data: Any, first: int, end: int, scratch: Any) -> in
             symbols[0] = token
             lengths[0] = end - first
             return 1
-    n = load_symbols(merges, data, first, end, symbols, lengths)
-    if n <= SHORT_WORD:
-        n = merge_short(merges, n, symbols, lengths, scratch.ranks)
+    if merges.numbers[MERGE_RANKED] == 1 and end - first > SHORT_WORD:
+        n = merge_windows(merges, data, first, end, scratch)
     else:
-        n = merge_long(merges, n, scratch)
+        n = load_symbols(merges, data, first, end, symbols, lengths)
+        if n <= SHORT_WORD:
+            n = merge_short(merges, n, symbols, lengths, scratch.ranks)
+        else:
+            n = merge_long(merges, n, scratch)
     for i in range(n):
         symbols[i] = merges.symbol_token[symbols[i]]
     return n
 
 
+@kernel
+def merge_bytes(merges: Any, data: Any, scratch: Any, out: Any) -> int:
+    """Token ids of bytes that are merged as one word, by a model of byte ranks; returns their number.
+
+    Parameters
+    ----------
+    merges : MergeTables
+        With ``numbers[MERGE_RANKED]`` 1.
+    data : uint8[m]
+        Any bytes.
+    scratch : WordScratch
+        For words of m units.
+    out : int32[m]
+        Ids.
+    """
+    n = np.int64(merge_word(merges, data, 0, data.size, scratch))
+    for i in range(n):
+        out[i] = scratch.symbols[i]
+    return n
+
+
 @inlined
-def is_crossed(crossed: Any, left: int, right: int) -> bool:
-    """Whether some token may span the junction of two codepoints; see ``build.junctions``."""
+def junction_bit(crossed: Any, left: int, right: int) -> np.uint64:
+    """1 if some token may span the junction of two codepoints, else 0; see ``build.junctions``."""
     shift = np.uint64(58) - np.uint64(trailing_zeros(np.uint64(crossed.size)))
     value = multiply(np.uint64(left) << np.uint64(22) | np.uint64(right), FACTOR_LOW) >> shift
-    return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE != 0
+    return (crossed[value >> np.uint64(6)] >> (value & np.uint64(63))) & ONE
+
+
+@inlined
+def is_crossed(crossed: Any, left: int, right: int) -> bool:
+    """Whether some token may span the junction of two codepoints."""
+    return junction_bit(crossed, left, right) != 0
 
 
 @inlined
@@ -135,14 +164,14 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
             right = coded >> 3
             left_end = left if left < 0x80 else PARTIAL | np.int64(text[np.uint64(at - 1)])
             right_begin = right if right < 0x80 else PARTIAL | np.int64(text[np.uint64(at)])
-            if not (
-                is_crossed(crossed, left, right)
-                or is_crossed(crossed, left_end, right)
-                or is_crossed(crossed, left, right_begin)
-                or is_crossed(crossed, left_end, right_begin)
-            ):
-                word[np.uint64(n)] = at
-                n += 1
+            # Without branches: about every other junction is one.
+            word[np.uint64(n)] = at
+            n += 1 - np.int64(
+                junction_bit(crossed, left, right)
+                | junction_bit(crossed, left_end, right)
+                | junction_bit(crossed, left, right_begin)
+                | junction_bit(crossed, left_end, right_begin)
+            )
             left = right
             at += coded & 7
     while piece < state[PIECES]:
@@ -168,36 +197,35 @@ def write_lengths(
 
 
 @inlined
-def merge_new_words(merges: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
-    """Merge the new words of a chunk, and keep them. With ranked tables most of them merge in step."""
-    text = chunk.text
+def merge_new_words(merges: Any, n_new: int, cache: Any, scratch: Any, lanes: Any) -> int:
+    """Merge the new words of a few chunks, and keep them. With ranked tables most of them merge in step."""
+    text = scratch.new_text
     symbols = scratch.symbols
-    new_word = scratch.new_word
+    new_place = scratch.new_place
     new_first = scratch.new_first
     new_length = scratch.new_length
     ranked = merges.numbers[MERGE_RANKED] == 1
     n_direct = merges.numbers[MERGE_DIRECT]
     in_step = np.int64(0)
     for q in range(n_new):
-        k = np.int64(new_word[np.uint64(q)])
+        place = np.int64(new_place[np.uint64(q)])
         first = np.int64(new_first[np.uint64(q)])
         length = np.int64(new_length[np.uint64(q)])
         token = np.int64(-1)
         if ranked and n_direct > 0:
             token = np.int64(find_direct(merges, text, first, first + length))
         if ranked and token < 0 and length <= MOST_BYTES:
-            new_word[np.uint64(in_step)] = k
+            new_place[np.uint64(in_step)] = place
             new_first[np.uint64(in_step)] = first
             new_length[np.uint64(in_step)] = length
             in_step += 1
             continue
-        found = find_word(k, chunk, cache, scratch)
         count = np.int64(1)
         if token >= 0:
             symbols[0] = token
-        elif found >= 0:
+        else:
             count = np.int64(merge_word(merges, text, first, first + length, scratch))
-        keep_word(k, found, chunk, cache, scratch, symbols, 0, count)
+        keep_ids(place, cache, symbols, 0, count)
     if in_step == 0:
         return 0
     merge_ranked(
@@ -212,11 +240,10 @@ def merge_new_words(merges: Any, n_new: int, chunk: Any, cache: Any, scratch: An
         scratch.new_ids,
     )
     for q in range(in_step):
-        k = np.int64(new_word[np.uint64(q)])
-        found = find_word(k, chunk, cache, scratch)
         base = np.int64(lanes.base[np.uint64(q)])
-        count = np.int64(new_length[np.uint64(q)])
-        keep_word(k, found, chunk, cache, scratch, scratch.new_ids, base, count)
+        keep_ids(
+            np.int64(new_place[np.uint64(q)]), cache, scratch.new_ids, base, np.int64(new_length[np.uint64(q)])
+        )
     return 0
 
 
@@ -239,7 +266,7 @@ def token_key(merges: Any, token: int) -> tuple[np.uint64, np.uint64]:
 
 
 @kernel
-def preload_tokens(merges: Any, cache: Any) -> int:
+def preload_tokens(merges: Any, cache: Any, most: int) -> int:
     """Put the tokens that merging makes into a cache, as far as there is room for three times as many words.
 
     Parameters
@@ -248,6 +275,8 @@ def preload_tokens(merges: Any, cache: Any) -> int:
         With ranked tables, a word that is a reachable token is that token; others are not filled in.
     cache : WordCache
         Changed.
+    most : int
+        Tokens from this one on are left out: they are found when they come.
 
     Returns
     -------
@@ -260,7 +289,7 @@ def preload_tokens(merges: Any, cache: Any) -> int:
     if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0 or counters[PRELOADED] == 1:
         return counters[USED]
     counters[PRELOADED] = 1
-    n_tokens = merges.reachable.size
+    n_tokens = min(merges.reachable.size, most)
     for token in range(n_tokens):
         # Room is left for three times as many words: tokens beyond that are found when they come.
         if counters[USED] >= slots.size >> 4:

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_block, count_bits, equal_bits, highest_bit, range_bits, trailing_zeros
+from jittok.kernels.machine import copy_block, count_bits, equal_bits, highest_bit, load64, range_bits, trailing_zeros
 from jittok.kernels.utf8 import codepoint_at, sequence_length
 from jittok.tables import (
     CHARSMAP_BLANK,
     CHARSMAP_COMPACT,
     CHARSMAP_CONTINUES,
     CHARSMAP_HAS_SYMBOLS,
+    CHARSMAP_LLAMA_CPP,
     CHARSMAP_LONGER,
     CHARSMAP_MAPPED,
     CHARSMAP_NEWLINE,
@@ -181,6 +182,36 @@ def plain_block(
 
 
 @helper
+def copy_triples(page_of: Any, entries: Any, data: Any, position: int, end: int, result: Any, written: int) -> int:
+    """Copy characters of three bytes, up to one that is not just copied; returns the number of bytes."""
+    at = np.int64(position)
+    stop = min(np.int64(end) - 2, data.size - 8, position + result.size - written - ROOM)
+    entry = np.int64(0)
+    shift = written - position
+    while at < stop:
+        eight = np.int64(load64(data, at))
+        codepoint = (eight & 0xF) << 12 | (eight >> 2 & 0xFC0) | (eight >> 16 & 0x3F)
+        # Well-formed, and neither too long nor a surrogate.
+        if eight & 0xC0C0F0 != 0x8080E0 or codepoint < 0x800 or codepoint >> 11 == 0xD800 >> 11:
+            break
+        before = entry
+        page = np.int64(page_of[np.uint64(codepoint >> 7)])
+        entry = np.int64(entries[np.uint64(page << 7 | codepoint & 127)])
+        if entry & ~CHARSMAP_LONGER != 0:
+            entry = before
+            break
+        result[np.uint64(at + shift)] = eight & 0xFF
+        result[np.uint64(at + shift + 1)] = eight >> 8 & 0xFF
+        result[np.uint64(at + shift + 2)] = eight >> 16 & 0xFF
+        at += 3
+    if at > position and entry & CHARSMAP_LONGER and at < end:
+        following = np.int64(entry_at(page_of, entries, data, at, end))
+        if (following >> 3) & CHARSMAP_CONTINUES:  # it may belong to the last one
+            at -= 3
+    return at - position
+
+
+@helper
 def put_blank(result: Any, at: Any, size: Any) -> None:
     """Write what stands for a blank, of 1 or 3 bytes."""
     if size == 1:
@@ -214,6 +245,30 @@ def note_source(out: Any, n_runs: int, at: int, source: int) -> int:
     out.run_at[np.uint64(n_runs)] = at
     out.run_source[np.uint64(n_runs)] = source
     return n_runs + 1
+
+
+@helper
+def is_blank_text(tables: Any, data: Any, start: int, end: int, result: Any, begin: int, written: int) -> bool:
+    """Whether normalized text, ``result[begin:written]``, is blanks only, and none of them U+2581 of ``data[start:end]``."""
+    blank_size = tables.numbers[CHARSMAP_BLANK]
+    at = begin
+    if at == written:
+        return False
+    while at < written:
+        if blank_size == 1:
+            if result[at] != 0x20:
+                return False
+        elif result[at] != 0xE2 or result[at + 1] != 0x96 or result[at + 2] != 0x81:
+            return False
+        at += blank_size
+    page = np.int64(tables.page_of[0x2581 >> 7])
+    value = np.int64(tables.entry[page << 7 | 0x2581 & 127]) >> CHARSMAP_OFFSET
+    if value > 0 and tables.strings[value] == 0x20:
+        return True  # a rule makes blanks of them
+    for k in range(start, end - 2):
+        if data[k] == 0xE2 and data[k + 1] == 0x96 and data[k + 2] == 0x81:
+            return False
+    return True
 
 
 @kernel
@@ -250,6 +305,7 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
     n_runs = np.int64(0)
     n_stops = stops.shape[0]
     newline_is_blank = numbers[CHARSMAP_NEWLINE] != 0
+    is_llama_cpp = numbers[CHARSMAP_LLAMA_CPP] != 0
     blank = np.int64(entries[np.int64(page_of[0]) << 7 | 0x20])
     blank_is_longer = np.int64(blank & CHARSMAP_LONGER != 0)
     blank_is_plain = blank & (CHARSMAP_LONGER | CHARSMAP_MAPPED | CHARSMAP_SYMBOL) == 0
@@ -293,6 +349,21 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                 if length < 64:
                     break
         while position < end:
+            if not is_front and data[np.uint64(position)] & 0xF0 == 0xE0:
+                length = np.int64(copy_triples(page_of, entries, data, position, end, result, written))
+                if length > 0:
+                    n = length // 3
+                    if aligned and source - count != shift:
+                        n_runs = note_source(out, n_runs, count - first, source)
+                        shift = source - count
+                    position += length
+                    written += length
+                    source += n
+                    count += n
+                    after_blank = False
+                    if position >= end:
+                        break
+                patience = max(patience, np.int64(1))  # what stopped that comes by itself
             # Whole blocks, up to what is not just copied. The codepoint before that may belong to it.
             while patience <= 0 and not is_front and position <= last_block and position < end:
                 stop = np.uint64(0)
@@ -504,9 +575,12 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         if second == 0x96 and third == 0x81:
                             is_blank = True
                             k += 2
-                    if aligned and byte & 0xC0 != 0x80 and source - count != shift:
-                        n_runs = note_source(out, n_runs, count - first, source)
-                        shift = source - count
+                    origin = source
+                    if is_llama_cpp and is_blank and 0 < k == size - 1:
+                        origin += 1
+                    if aligned and byte & 0xC0 != 0x80 and origin - count != shift:
+                        n_runs = note_source(out, n_runs, count - first, origin)
+                        shift = origin - count
                     count += byte & 0xC0 != 0x80
                     if is_blank:
                         put_blank(result, written, blank_size)
@@ -528,6 +602,9 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
         final = source
         if removes:
             while written - begin >= blank_size:
+                if is_llama_cpp and not after_blank:
+                    break
+                after_blank = False
                 if blank_size == 1:
                     if result[written - 1] != 0x20:
                         break
@@ -540,6 +617,12 @@ def apply_charsmap(tables: Any, data: Any, starts: Any, ends: Any, out: Any) -> 
                         n_runs -= 1
                     shift = np.int64(out.run_source[n_runs - 1]) - np.int64(out.run_at[n_runs - 1]) - first
                     final = count + shift
+        elif is_llama_cpp and prefix and is_blank_text(tables, data, starts[segment], end, result, begin, written):
+            written -= blank_size
+            count -= 1
+            if aligned:
+                n_runs = note_source(out, np.int64(out.run_indptr[segment]), np.int64(0), np.int64(0))
+                shift = -first
         if suffix and not is_front and starts[segment] < end:
             if written + ROOM > capacity:
                 return -(2 * capacity + ROOM)

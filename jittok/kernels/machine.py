@@ -29,6 +29,24 @@ def copy_block(target: Any, to: int, source: Any, at: int) -> np.uint64:
 
 
 @machine_operation
+def put_triples(target: Any, to: int, source: Any, at: int) -> int:
+    """Write UTF-8 of eight UTF-16 units, those at byte `at`, to byte `to`, as if each took three bytes; 32 are written.
+
+    Returns how many of the first ones do, surrogates not among them.
+    """
+    n = 0
+    for i in range(8):
+        unit = int(source[int(at) + 2 * i]) | int(source[int(at) + 2 * i + 1]) << 8
+        if n < i or unit < 0x800 or unit & 0xF800 == 0xD800:
+            continue
+        target[int(to) + 3 * i] = 0xE0 | unit >> 12
+        target[int(to) + 3 * i + 1] = 0x80 | (unit >> 6 & 0x3F)
+        target[int(to) + 3 * i + 2] = 0x80 | (unit & 0x3F)
+        n += 1
+    return n
+
+
+@machine_operation
 def run_mask_code(address: int, entries: Any, masks: Any, words: int, only_ascii: int) -> None:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
     raise AssertionError("machine code where there is no JIT")
@@ -160,6 +178,12 @@ def clean_block(result: Any, at: int, data: Any, index: int, lowers: int, cleans
     result[int(at) : int(at) + 64] = np.where(blank, 0x20, lower)
     right = (block >= 0x20) & (block < 0x7F) | blank if cleans else block < 0x80
     return np.uint64(sum(1 << i for i, b in enumerate(right) if b))
+
+
+@machine_operation
+def choose(condition: Any, one: int, other: int) -> int:
+    """`one` if the condition holds, else `other` (int64): never by a branch, so for what nobody could foretell."""
+    return int(one) if condition else int(other)
 
 
 @machine_operation

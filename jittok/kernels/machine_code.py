@@ -46,6 +46,48 @@ def copy_block(typing_context: Any, target: Any, to: Any, source: Any, at: Any) 
     return types.uint64(target, types.int64, source, types.int64), code
 
 
+_I16 = ir.IntType(16)
+_UNITS = ir.VectorType(_I16, 8)
+_BYTES = ir.VectorType(_I8, 8)
+
+
+@intrinsic
+def put_triples(typing_context: Any, target: Any, to: Any, source: Any, at: Any) -> Any:
+    """Write UTF-8 of eight UTF-16 units as if each took three bytes; returns how many of the first ones do."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        pointer = _byte_pointer(context, builder, signature.args[2], arguments[2], arguments[3])
+        units = builder.load(builder.bitcast(pointer, _UNITS.as_pointer()))
+        units.align = 1
+
+        def every(value: int) -> Any:
+            return ir.Constant(_UNITS, [value] * 8)
+
+        high = builder.and_(units, every(0xF800))
+        is_triple = builder.and_(
+            builder.icmp_unsigned("!=", high, every(0)), builder.icmp_unsigned("!=", high, every(0xD800))
+        )
+        lead = builder.or_(builder.lshr(units, every(12)), every(0xE0))
+        second = builder.or_(builder.and_(builder.lshr(units, every(6)), every(0x3F)), every(0x80))
+        third = builder.or_(builder.and_(units, every(0x3F)), every(0x80))
+        parts = [builder.trunc(part, _BYTES) for part in (lead, second, third)]
+
+        def places(numbers: list[int]) -> Any:
+            return ir.Constant(ir.VectorType(_I32, len(numbers)), numbers)
+
+        both = builder.shuffle_vector(parts[0], parts[1], places(list(range(16))))
+        rest = builder.shuffle_vector(parts[2], parts[2], places(list(range(16))))
+        order = [8 * part + i for i in range(8) for part in range(3)]
+        whole = builder.shuffle_vector(both, rest, places([*order, *order[:8]]))
+        builder.store(whole, builder.bitcast(into, ir.VectorType(_I8, 32).as_pointer())).align = 1
+        others = builder.zext(builder.not_(builder.bitcast(is_triple, _I8)), _I64)
+        function = builder.module.declare_intrinsic("llvm.cttz", [_I64], ir.FunctionType(_I64, [_I64, _I1]))
+        return builder.call(function, [builder.or_(others, ir.Constant(_I64, 256)), ir.Constant(_I1, 0)])
+
+    return types.int64(target, types.int64, source, types.int64), code
+
+
 @intrinsic
 def run_mask_code(
     typing_context: Any, address: Any, entries: Any, masks: Any, words: Any, only_ascii: Any
@@ -410,6 +452,18 @@ def clean_block(
 
     signature = types.uint64(result, types.int64, data, types.int64, types.int64, types.int64)
     return signature, code
+
+
+@intrinsic
+def choose(typing_context: Any, condition: Any, one: Any, other: Any) -> Any:
+    """`one` if the condition holds, else `other`: a selection that LLVM is told not to make a branch of."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        chosen = builder.select(*arguments)
+        chosen.set_metadata("unpredictable", builder.module.add_metadata([]))
+        return chosen
+
+    return types.int64(types.boolean, types.int64, types.int64), code
 
 
 @intrinsic

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined
-from jittok.kernels.machine import find_in_line, highest_bit, least_of_16, multiply, prefetch, trailing_zeros
+from jittok.kernels.machine import (
+    find_in_line,
+    highest_bit,
+    least_of_16,
+    load64,
+    multiply,
+    prefetch,
+    trailing_zeros,
+)
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_FUSE_UNKNOWN,
@@ -470,3 +478,99 @@ def merge_long(merges: Any, n: int, scratch: Any) -> int:
         left += 1
         i = following[i]
     return left
+
+
+@helper
+def merge_windows(merges: Any, data: Any, first: int, end: int, scratch: Any) -> int:
+    """Merge a long word, bytes [first, end), by ranked tables, a window at a time; returns how many symbols are left.
+
+    The first merge that would reach across two of the tokens of a text depends on nothing but these two: so tokens are
+    what a text merges to if each two neighbours are what their own bytes merge to. Neighbours within a window are.
+    Each window begins with the last token accepted of the one before, and if it begins with that same token, then
+    that token and the next are neighbours in a window too. If it does not, tokens are given up and the next window
+    begins earlier: one more token each time. The last tokens of a window may depend on what follows, and are not
+    accepted. A window with the bytes of the one before, as in a run of blanks, has its tokens.
+
+    Linear but where tokens are long or many windows do not fit each other; after so much work all is merged by the heap.
+    The tokens accepted are kept at the end of ``scratch.heap``, the last one first: ``symbol << 32 | bytes``.
+    """
+    symbols = scratch.symbols
+    lengths = scratch.lengths
+    heap = scratch.heap
+    top = heap.size - 1
+    count = np.int64(0)
+    at = np.int64(first)  # where the last token accepted begins, and the window
+    size = np.int64(SHORT_WORD)
+    least_stop = np.int64(0)
+    given_up = np.int64(1)
+    work = np.int64(8 * (end - first) + 4096)
+    # Of the window before: where it was, its size, which tokens were accepted of it, and how far that went.
+    before = np.int64(first)
+    before_size = np.int64(0)
+    before_first = np.int64(0)
+    n_before = np.int64(0)
+    advance = np.int64(0)
+    while True:
+        stop = min(max(at + size, least_stop), end)
+        if n_before > 0 and stop - at == before_size and stop < end:
+            i = np.int64(0)
+            while i < before_size and load64(data, before + i) == load64(data, at + i):
+                i += 8
+            if i >= before_size and heap[top - count + 1] == heap[top - before_first + 1]:
+                for k in range(n_before):
+                    heap[top - count] = heap[top - before_first - k]
+                    count += 1
+                at += advance
+                continue
+        n = np.int64(load_symbols(merges, data, at, stop, symbols, lengths))
+        if n <= SHORT_WORD:
+            n = np.int64(merge_short(merges, n, symbols, lengths, scratch.ranks))
+        else:
+            n = np.int64(merge_long(merges, n, scratch))
+        work -= stop - at
+        n_before = np.int64(0)
+        if count > 0 and symbols[0] != heap[top - count + 1] >> 32:
+            if work < 0:
+                n = np.int64(load_symbols(merges, data, first, end, symbols, lengths))
+                return merge_long(merges, n, scratch)
+            least_stop = stop
+            for _ in range(given_up):
+                if count > 0:
+                    count -= 1
+                    if count > 0:
+                        at -= heap[top - count + 1] & 0xFFFFFFFF
+            given_up += 1
+            continue
+        begin = np.int64(1) if count > 0 else np.int64(0)
+        kept = n
+        if stop < end:
+            unsure = np.int64(0)
+            while kept > 2 and unsure < size >> 3:
+                kept -= 1
+                unsure += np.int64(lengths[kept])
+            kept = min(kept, n - 1)
+            if kept < 2:
+                # No way to go on without a larger window.
+                size *= 2
+                least_stop = np.int64(0)
+                continue
+        before = at
+        before_first = count
+        for i in range(begin, kept):
+            heap[top - count] = np.int64(symbols[i]) << 32 | np.int64(lengths[i])
+            count += 1
+        if stop == end:
+            break
+        for i in range(kept - 1):
+            at += np.int64(lengths[i])
+        before_size = stop - before
+        if begin == 1 and before_size & 7 == 0:
+            n_before = count - before_first
+        advance = at - before
+        least_stop = np.int64(0)
+        given_up = np.int64(1)
+    for k in range(count):
+        entry = heap[top - k]
+        symbols[k] = entry >> 32
+        lengths[k] = entry & 0xFFFFFFFF
+    return count

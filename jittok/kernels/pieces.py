@@ -32,7 +32,7 @@ from jittok.kernels.merge import (
     take_merge,
 )
 from jittok.kernels.split import PIECES, WORDS, copy_bytes, decode_codepoint
-from jittok.kernels.word_cache import KEY_BYTES, ZERO, find_word, keep_word
+from jittok.kernels.word_cache import KEY_BYTES, ZERO, keep_ids, word_length
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_CUT,
@@ -460,45 +460,39 @@ def merge_in_step(pieces: Any, text: Any, n_words: int, lanes: Any, scratch: Any
 
 
 @inlined
-def piece_new_words(pieces: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
-    """Encode the new words of a chunk, and keep them. Most of them merge in step."""
-    text = chunk.text
-    new_word = scratch.new_word
+def piece_new_words(pieces: Any, n_new: int, cache: Any, scratch: Any, lanes: Any) -> int:
+    """Encode the new words of a few chunks, and keep them. Most of them merge in step."""
+    text = scratch.new_text
+    new_place = scratch.new_place
     new_first = scratch.new_first
     new_length = scratch.new_length
     in_step = np.int64(0)
     longest = MOST_BYTES if pieces.numbers[MERGE_DIRECT] == 0 else 0
     for q in range(n_new):
-        k = np.int64(new_word[np.uint64(q)])
+        place = np.int64(new_place[np.uint64(q)])
         first = np.int64(new_first[np.uint64(q)])
         length = np.int64(new_length[np.uint64(q)])
         if length <= longest:
-            new_word[np.uint64(in_step)] = k
+            new_place[np.uint64(in_step)] = place
             new_first[np.uint64(in_step)] = first
             new_length[np.uint64(in_step)] = length
             in_step += 1
             continue
-        found = find_word(k, chunk, cache, scratch)
-        count = np.int64(1)
-        if found >= 0:
-            count = np.int64(piece_word(pieces, text, first, first + length, scratch))
-        keep_word(k, found, chunk, cache, scratch, scratch.symbols, 0, count)
+        count = np.int64(piece_word(pieces, text, first, first + length, scratch))
+        keep_ids(place, cache, scratch.symbols, 0, count)
     if in_step == 0:
         return 0
     merge_in_step(pieces, text, in_step, lanes, scratch)
     for q in range(in_step):
-        k = np.int64(new_word[np.uint64(q)])
-        found = find_word(k, chunk, cache, scratch)
+        place = np.int64(new_place[np.uint64(q)])
         base = np.int64(lanes.base[np.uint64(q)])
         count = np.int64(new_length[np.uint64(q)])
         if count >= 0:
-            keep_word(k, found, chunk, cache, scratch, scratch.new_ids, base, count)
+            keep_ids(place, cache, scratch.new_ids, base, count)
         else:
-            if found >= 0:
-                first = np.int64(new_first[np.uint64(q)])
-                end = np.int64(chunk.word[np.uint64(k + 1)])
-                count = np.int64(piece_word(pieces, text, first, end, scratch))
-            keep_word(k, found, chunk, cache, scratch, scratch.symbols, 0, count)
+            first = np.int64(new_first[np.uint64(q)])
+            count = np.int64(piece_word(pieces, text, first, first + word_length(place, cache), scratch))
+            keep_ids(place, cache, scratch.symbols, 0, count)
     return 0
 
 

@@ -22,14 +22,20 @@ from jittok.kernels.split import (
 from jittok.kernels.word_cache import (
     BATCH,
     CARRIED,
+    HELD_IDS,
     NEEDED,
+    NEW_BYTES,
+    NEW_WORDS,
     WORD_NUMBER,
     WRITTEN,
     compare_keys,
+    hold_ends,
     is_full,
+    is_worth_waiting,
     list_new_words,
     make_keys,
     missed_count,
+    take_values,
     write_ids,
     write_word_numbers,
 )
@@ -39,6 +45,8 @@ from jittok.tables import MERGE_UNKNOWN, UNIGRAM_UNKNOWN
 DONE = 0
 MORE_SCRATCH = 1
 MORE_CACHE = 2
+#: That there is nothing to return yet.
+GO_ON = 3
 
 
 @inlined
@@ -127,8 +135,8 @@ def segment_encoder(
         ``(model, data, first, end, scratch)``: leaves the ids of one word in ``scratch.symbols``, with the bytes that
         each stands for in ``scratch.lengths``; returns their number.
     encode_new_words
-        ``(model, n, chunk, cache, scratch, lanes)``: encodes the first `n` words listed in ``scratch.new_word``, and
-        keeps them (see ``word_cache.keep_word``).
+        ``(model, n, cache, scratch, lanes)``: encodes the first `n` words listed in ``scratch.new_place``, and keeps
+        their ids (see ``word_cache.keep_ids``).
     cut_words
         ``(model, chunk, scratch)``: may cut long pre-tokens where their ids do not depend on it; returns the number
         of words.
@@ -208,14 +216,55 @@ def segment_encoder(
     ) -> int:
         state = chunk.state
         written = state[WRITTEN]
-        while state[SEGMENT] < last:
-            if is_full(cache):
-                state[WRITTEN] = written
-                return MORE_CACHE
+        wants_details = out_word.size > 0 or out_length.size > 0
+        status = GO_ON
+        while status == GO_ON:
             first_segment = state[SEGMENT]
             first_position = state[POSITION]
-            load_chunk(split, data, starts, ends, last, chunk)
-            words = split_chunk(split, chunk)
+            words = np.int64(-1)
+            misses = np.int64(0)
+            if first_segment >= last:
+                status = DONE
+            elif is_full(cache, state[NEW_BYTES]):
+                status = MORE_CACHE
+            else:
+                load_chunk(split, data, starts, ends, last, chunk)
+                words = np.int64(split_chunk(split, chunk))
+            if words > 0:
+                if out_length.size > 0 and not knows_lengths(model, scratch):
+                    written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
+                    continue
+                if (cuts_ascii or state[ASCII] == 0) and out_word.size == 0:
+                    words = cut_words(model, chunk, scratch)
+                # Keys are compared one batch after they were made, when their slots have come.
+                begin = np.int64(0)
+                ready = np.int64(0)
+                scratch.id_at[0] = state[HELD_IDS]
+                while ready < words:
+                    end = min(begin + BATCH, words)
+                    make_keys(chunk, scratch, cache.slots, begin, end)
+                    misses = compare_keys(scratch, cache.slots, ready, begin, misses)
+                    ready = begin
+                    begin = end
+                state[HELD_IDS] = scratch.id_at[np.uint64(words)]
+                hold_ends(misses, chunk, scratch)
+                if misses > 0:
+                    list_new_words(misses, chunk, cache, scratch)
+                if state[NEW_WORDS] > 0 and not wants_details and is_worth_waiting(state):
+                    continue
+            n_new = state[NEW_WORDS]
+            if n_new > 0:
+                encode_new_words(model, n_new, cache, scratch, lanes)
+                state[NEW_WORDS] = 0
+                state[NEW_BYTES] = 0
+            if wants_details:
+                take_values(misses, cache, scratch)
+            if out_word.size > 0 and words > 0:
+                write_word_numbers(misses, chunk, scratch, out_word, written, counts_empty)
+            before = written
+            written = write_ids(chunk, cache, scratch, out, out_end, before)
+            if out_length.size > 0 and words > 0:
+                write_lengths(model, misses, chunk, scratch, out, out_length, before, written)
             if words == 0:
                 # One pre-token fills the chunk: find its end, and encode it where it stands.
                 end = ends[first_segment]
@@ -224,8 +273,8 @@ def segment_encoder(
                     state[SEGMENT] = first_segment
                     state[POSITION] = first_position
                     state[NEEDED] = stop - first_position
-                    state[WRITTEN] = written
-                    return MORE_SCRATCH
+                    status = MORE_SCRATCH
+                    continue
                 count = encode_word(model, data, first_position, stop, scratch)
                 carry(count, stop - first_position, state, scratch)
                 for i in range(count):
@@ -245,35 +294,8 @@ def segment_encoder(
                     state[SEGMENT] = first_segment + 1
                     if first_segment + 1 < last:
                         state[POSITION] = starts[first_segment + 1]
-                continue
-            if out_length.size > 0 and not knows_lengths(model, scratch):
-                written = write_details(model, chunk, scratch, out, out_end, out_word, out_length, written)
-                continue
-            if (cuts_ascii or state[ASCII] == 0) and out_word.size == 0:
-                words = cut_words(model, chunk, scratch)
-            # Keys are compared one batch after they were made, when their slots have come.
-            misses = np.int64(0)
-            begin = np.int64(0)
-            ready = np.int64(0)
-            scratch.id_at[0] = 0
-            while ready < words:
-                end = min(begin + BATCH, words)
-                make_keys(chunk, scratch, cache.slots, begin, end)
-                misses = compare_keys(scratch, cache.slots, ready, begin, misses)
-                ready = begin
-                begin = end
-            if misses > 0:
-                n_new = list_new_words(misses, chunk, cache, scratch)
-                if n_new > 0:
-                    encode_new_words(model, n_new, chunk, cache, scratch, lanes)
-            if out_word.size > 0:
-                write_word_numbers(misses, chunk, scratch, out_word, written, counts_empty)
-            before = written
-            written = write_ids(misses, chunk, cache, scratch, out, out_end, before)
-            if out_length.size > 0:
-                write_lengths(model, misses, chunk, scratch, out, out_length, before, written)
         state[WRITTEN] = written
-        return DONE
+        return status
 
     encode_segments.__name__ = encode_segments.__qualname__ = name
     encode_segments.__doc__ = _DOCUMENTATION

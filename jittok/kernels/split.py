@@ -23,6 +23,7 @@ from jittok.kernels.machine import (
     count_bits,
     equal_bits,
     highest_bit,
+    load64,
     mask_ahead,
     mask_back,
     not_mask,
@@ -52,6 +53,8 @@ LEAD = 64
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
 
+HIGH_BITS = np.uint64(0x8080808080808080)
+
 #: Positions in ``Chunk.state``.
 SEGMENT = 0  # the segment that the next chunk begins in
 POSITION = 1  # the byte of data where it begins
@@ -60,7 +63,7 @@ PIECES = 3
 COMPLETE = 4  # 1 if the last piece ends its segment
 ASCII = 5  # 1 if places are text offsets
 WORDS = 6  # complete pre-tokens, edges included
-STATE_SIZE = 16
+STATE_SIZE = 24
 
 
 class Chunk(NamedTuple):
@@ -182,7 +185,7 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
                     n += 1
                     at += coded & 7
                     room -= 1
-                elif room >= 64 and at + 64 <= end:
+                elif room >= 64 and at + 64 <= end and load64(data, at) & HIGH_BITS == 0:
                     # ASCII for a while: 64 entries at once, of which those before the next other codepoint count.
                     run = trailing_zeros(copy_block(entries, n, data, at))
                     for i in range(64):
@@ -479,6 +482,10 @@ def match_in_text(split: Any, data: Any, first: int, end: int) -> int:
             kind = end_class
             length = np.int64(1)
         entry = np.int64(transitions[state + kind])
+        if at - first > 64 and entry >> 1 == state and length == 1:
+            # The same byte again leads to the same state again: past eight of them at a time.
+            while at + 9 <= end and load64(data, at) == load64(data, at + 1):
+                at += 8
         if entry & 1:
             match = at
         state = entry >> 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import inlined, kernel
-from jittok.kernels.machine import copy_block, load64, prefetch, trailing_zeros
+from jittok.kernels.machine import copy_block, load64, prefetch, put_triples, trailing_zeros
 
 #: Positions in `layout`: what to add to a string's address for the place in `memory`
 TYPE = 0  # of its type pointer,
@@ -177,6 +177,13 @@ def copy_strings(memory: Any, layout: Any, addresses: Any, data: Any, indptr: An
                     low = np.int64(memory[np.uint64(first)])
                     high = np.int64(memory[np.uint64(first + 1)])
                     if high >= 8:
+                        if k + 8 <= length:
+                            # As many as take three bytes, up to eight.
+                            ready = np.int64(put_triples(data, n, memory, first))
+                            if ready > 0:
+                                n += 3 * ready
+                                k += ready
+                                continue
                         if high & 0xF8 == 0xD8:
                             return i
                         data[np.uint64(n)] = 0xE0 | high >> 4

@@ -284,7 +284,9 @@ def right_maximal_repeats(
     stack
         int64[most + 3, 3], kept between calls.
     state
-        int64[REPEATS_STATE], zeros before the first call; ``state[FOUND]`` is set to the repeats of this call.
+        int64[REPEATS_STATE], zeros before the first call; ``state[FOUND]`` is set to the repeats of this call. With
+        another rank than 0 in ``state[RANK]``, one at which another first symbol begins, only later ones are looked at:
+        so parts of the work may be done apart, each up to one behind the rank where the next one begins.
     repeats
         :class:`Repeats` with room for as many as there are ranks in the slice, and `most` + 1 more. In post-order: those
         inside of an interval come before it, and what lies further left before both.
@@ -300,13 +302,14 @@ def right_maximal_repeats(
     found = np.int64(0)
     rank = state[RANK]
     position = np.int64(order[np.uint64(max(rank - 1, 0))])
-    if rank == 0:
+    if height == 0:
+        position = np.int64(order[np.uint64(rank)])
         stack[0, 0] = 0
         stack[0, 1] = 0
         stack[0, 2] = 0
         height = 1
         weight = weights[np.uint64(part_of[np.uint64(position)])]
-        rank = 1
+        rank += 1
     while rank < stop:
         before = position
         common = np.int64(0)

@@ -1,4 +1,4 @@
-"""Look through the texts of a corpus: where lines end, and what is odd about them."""
+"""Go through the texts of a corpus: where lines end, and what is odd about them."""
 
 from __future__ import annotations
 
@@ -14,35 +14,55 @@ BLANK, LONG, WITH_NUL, WITH_LINE_SEPARATOR = range(4)
 
 
 @kernel
-def find_ends(data: Any, value: int, out: Any) -> int:
-    """Find a byte.
+def copy_lines(data: Any, size: int, value: int, out: Any, at: int, ends: Any) -> int:
+    """Copy text without the bytes that end its lines.
 
     Parameters
     ----------
     data : uint8[m]
+        The text, in its first `size` bytes; the last of them ends a line.
+    size : int
     value : int
-        The byte.
-    out : int64[n]
-        Receives the places after each one found; at least as many as there are.
+        The byte that ends lines.
+    out : uint8[n]
+        Receives the lines, from `at` on; at least 64 bytes longer than ``at + size``, as whole blocks are copied.
+    at : int
+        Bytes that are there already, of the first line.
+    ends : int64[k]
+        Receives where each line ends in `out`; at least as many as there are.
 
     Returns
     -------
     int
-        Number of places. Linear.
+        Number of lines. Linear.
     """
     n = np.int64(0)
-    at = np.int64(0)
-    while at + 64 <= data.size:
-        bits = equal_bits(data, at, value)
+    o = np.int64(at)
+    first = np.int64(0)
+    # What is copied for the last line of a block may lie up to 64 bytes behind the block.
+    while first + 128 <= size:
+        bits = equal_bits(data, first, value)
+        for k in range(64):
+            out[np.uint64(o + k)] = data[np.uint64(first + k)]
+        begin = np.int64(0)
         while bits != 0:
-            out[np.uint64(n)] = at + trailing_zeros(bits) + 1
+            end = trailing_zeros(bits)
+            o += end - begin
+            ends[np.uint64(n)] = o
             n += 1
+            begin = end + 1
+            for k in range(64):
+                out[np.uint64(o + k)] = data[np.uint64(first + begin + k)]
             bits &= bits - np.uint64(1)
-        at += 64
-    for i in range(at, data.size):
-        if int(data[i]) == value:
-            out[np.uint64(n)] = i + 1
+        o += 64 - begin
+        first += 64
+    for i in range(first, size):
+        if int(data[np.uint64(i)]) == value:
+            ends[np.uint64(n)] = o
             n += 1
+        else:
+            out[np.uint64(o)] = data[np.uint64(i)]
+            o += 1
     return n
 
 

@@ -2,15 +2,18 @@
 words times merges.
 
 The words stand one after another in *cells*, three int32 each: the symbol that begins there, the number of the pair
-that it makes with the next one, and the number of the word. A symbol of `n` cells has ``-n`` in its second and in its
+that it makes with the next one, and how often the word occurs. A symbol of `n` cells has ``-n`` in its second and in its
 last cell instead of symbols, so both neighbours are found from any symbol, whatever the length of the word. A word has
 a cell with :data:`BOUNDARY` before it and one after it.
 
-Each pair has a count, always exact, and a chain of *entries*, the cells where it came up; one whose cell has another
-pair by now is passed over. A merge visits the entries of its pair only. A pair that comes up in a merge holds the new
-symbol, so it is found by its other symbol alone, in a row of *stamps* that say in which step they were written: there
-is no hash table of pairs after the start. Only where a merge makes a string that is a token already, the pairs of
-that token are found by their chains.
+Each pair has a count, always exact, and a *run* of places, the cells where it came up; one whose cell has another pair
+by now is passed over. A merge visits the places of its pair only, which lie one after another, so that cells are asked
+for some places ahead. What a merge brings is listed first, and then put in runs. All merges together bring two places
+for each letter at most: each takes a symbol away, and brings two pairs.
+
+A pair that comes up in a merge holds the new symbol, so it is found by its other symbol alone, in a row of *stamps*
+that say in which step they were written: there is no hash table of pairs after the start. Only where a merge makes a
+string that is a token already, the pairs of that token are found by their chains, and have several runs.
 
 The next pair is the one of the greatest count, and among these of the least ids. Counts only fall, but for that rare
 case, so pairs wait in a bucket for each count, unsorted; only those of the greatest count are in a heap. Pairs whose
@@ -32,13 +35,21 @@ from jittok.kernels.machine import multiply, prefetch
 BOUNDARY = 0x7FFFFFFF
 #: Integers of a cell.
 CELL = 3
-#: In ``Pairs.head`` of a pair that was merged; it never comes back, its successor gets a number of its own.
+#: The greatest count of a word that a cell holds; of others it holds ``-k``, and the count is ``weights[k]``.
+MOST_IN_CELL = (1 << 31) - 1
+#: In ``Pairs.begin`` of a pair that was merged; it never comes back, its successor gets a number of its own.
 MERGED = -2
+#: In ``Pairs.begin`` of a pair whose newest run has no places yet.
+NOWHERE = -1
+#: Integers of an older run: where it begins, its number of places, the run before it or -1.
+RUN = 3
+#: Places ahead of the one that is merged whose cells are asked for.
+AHEAD = 8
 
 #: Positions in ``Training.numbers``.
 SYMBOLS = 0  # number of symbols, ids 0 to SYMBOLS - 1
 PAIRS = 1  # number of pairs
-ENTRIES = 2  # number of entries
+PLACES = 2  # number of places of all runs
 HEAP = 3  # entries of the heap
 LEVEL = 4  # the count whose pairs are in the level's heap
 LEVEL_PAIRS = 5  # their number
@@ -50,21 +61,23 @@ TARGET = 10  # number of symbols to stop at
 FLOOR = 11  # least count of a pair that is merged
 LONGEST = 12  # most letters of a token
 PREFIX = 13  # bytes of the prefix that is left out of a token on the right
-CELL_AT = 14  # where `count_pairs` goes on
+CELL_AT = 14  # where `count_pairs` and `place_pairs` go on
 APPLIED = 15  # how often the last merge was applied in the text
 SCORED = 16  # entries of the heap of jittok.kernels.train_wordpiece
-N_NUMBERS = 17
+RUNS = 17  # number of older runs
+N_NUMBERS = 18
 
 #: What the kernels return.
 DONE = 0  # as many symbols as wanted
 PAUSED = 1  # the budget is used up
 EXHAUSTED = 2  # no pair is left
 MORE_PAIRS = 3  # arrays are too small, see `Training`
-MORE_ENTRIES = 4
+MORE_EVENTS = 4
 MORE_MERGES = 5
 MORE_BYTES = 6
 MORE_HEAP = 7
 MORE_TABLE = 8
+MORE_RUNS = 9
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -75,8 +88,9 @@ class Pairs(NamedTuple):
     left: NDArray[np.int32]  # [capacity]
     right: NDArray[np.int32]  # [capacity]
     count: NDArray[np.int64]  # [capacity] how often it is in the text now
-    head: NDArray[np.int32]  # [capacity] its newest entry, -1 for none, MERGED
-    entries: NDArray[np.int32]  # [capacity] their number
+    begin: NDArray[np.int32]  # [capacity] where its newest run begins, NOWHERE, MERGED
+    size: NDArray[np.int32]  # [capacity] places of its newest run
+    older: NDArray[np.int32]  # [capacity] the run before that, -1 for none
     waiting: NDArray[np.int32]  # [capacity] the next pair in the bucket, -1 for none
 
 
@@ -94,9 +108,11 @@ class Training(NamedTuple):
 
     numbers: NDArray[np.int64]  # [N_NUMBERS]
     cells: NDArray[np.int32]  # [CELL * cells]
-    counts: NDArray[np.int64]  # [words]
+    weights: NDArray[np.int64]  # [k] how often words occur for which a cell is too small
     pairs: Pairs
-    entries: NDArray[np.int32]  # [2 * capacity] cell, next entry of the pair
+    places: NDArray[np.int32]  # [3 * cells] cells, run by run
+    events: NDArray[np.int32]  # [2 * capacity] what a merge brings: pair and cell
+    runs: NDArray[np.int32]  # [RUN * capacity] older runs
     tokens: Tokens
     stamps: NDArray[np.int32]  # [4 * symbols] step and pair (symbol, newest), step and pair (newest, symbol)
     chains: NDArray[np.int32]  # [2 * symbols] newest pair with the symbol on the left, on the right
@@ -166,8 +182,9 @@ def next_letter(data: Any, at: int, is_byte_level: int) -> tuple[int, int]:
 
 @kernel
 def fill_cells(
-    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, least: int, cells: Any
-) -> int:
+    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, least: int, cells: Any,
+    weights: Any,
+) -> int:  # fmt: skip
     """Write words as cells of letters.
 
     Parameters
@@ -181,6 +198,8 @@ def fill_cells(
         Words of fewer letters are left out, and those of count 0.
     cells
         int32[CELL * (m + n + 1)]: written.
+    weights
+        int64[k + 1]: receives the counts of 2**31 and more, from 1 on.
 
     Returns
     -------
@@ -190,8 +209,14 @@ def fill_cells(
     cells[0] = BOUNDARY
     cells[1] = -1
     used = 1
+    n_weights = 0
     for word in range(indptr.size - 1):
         at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
+        weight = np.int64(counts[word])
+        if weight > MOST_IN_CELL:
+            n_weights += 1
+            weights[n_weights] = weight
+            weight = np.int64(-n_weights)
         begin = used
         is_first = 1
         while at < end:
@@ -205,7 +230,7 @@ def fill_cells(
             if symbol >= 0:
                 cells[CELL * used] = symbol
                 cells[CELL * used + 1] = -1
-                cells[CELL * used + 2] = word
+                cells[CELL * used + 2] = weight
                 used += 1
         if used - begin < least or counts[word] <= 0:
             used = begin
@@ -217,7 +242,7 @@ def fill_cells(
 
 
 @kernel
-def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, least: int, cells: Any) -> int:
+def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, least: int, cells: Any, weights: Any) -> int:
     """Write words that are symbols already as cells; one cell for each symbol.
 
     Parameters
@@ -228,6 +253,8 @@ def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, least: int, ce
         Words of fewer symbols are left out, and those of count 0.
     cells
         int32[CELL * (m + n + 1)]: written.
+    weights
+        As for :func:`fill_cells`.
 
     Returns
     -------
@@ -237,14 +264,20 @@ def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, least: int, ce
     cells[0] = BOUNDARY
     cells[1] = -1
     used = 1
+    n_weights = 0
     for word in range(indptr.size - 1):
         at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
         if end - at < least or counts[word] <= 0:
             continue
+        weight = np.int64(counts[word])
+        if weight > MOST_IN_CELL:
+            n_weights += 1
+            weights[n_weights] = weight
+            weight = np.int64(-n_weights)
         for i in range(at, end):
             cells[CELL * used] = symbols[i]
             cells[CELL * used + 1] = -1
-            cells[CELL * used + 2] = word
+            cells[CELL * used + 2] = weight
             used += 1
         cells[CELL * used] = BOUNDARY
         cells[CELL * used + 1] = -1
@@ -253,15 +286,15 @@ def fill_cells_of_symbols(symbols: Any, indptr: Any, counts: Any, least: int, ce
 
 
 @kernel
-def symbols_of_cells(cells: Any, used: int, counts: Any, least: int, symbols: Any, indptr: Any, words: Any) -> int:
+def symbols_of_cells(cells: Any, used: int, weights: Any, least: int, symbols: Any, indptr: Any, words: Any) -> int:
     """Read the words that cells hold by now: what :func:`fill_cells_of_symbols` takes.
 
     Parameters
     ----------
     cells, used
         Cells, and their number.
-    counts
-        How often each word occurs.
+    weights
+        As :func:`fill_cells` left them.
     least
         Words of fewer symbols are left out.
     symbols, indptr, words
@@ -278,7 +311,7 @@ def symbols_of_cells(cells: Any, used: int, counts: Any, least: int, symbols: An
     at = 1
     while at < used:
         first = written
-        word = np.int64(cells[CELL * at + 2])
+        weight = weight_of(cells, weights, at)
         while np.int64(cells[CELL * at]) != BOUNDARY:
             symbols[written] = cells[CELL * at]
             written += 1
@@ -287,10 +320,17 @@ def symbols_of_cells(cells: Any, used: int, counts: Any, least: int, symbols: An
         if written - first < least:
             written = first
             continue
-        words[n_words] = counts[word]
+        words[n_words] = weight
         n_words += 1
         indptr[n_words] = written
     return n_words
+
+
+@inlined
+def weight_of(cells: Any, weights: Any, at: int) -> int:
+    """How often the word of a cell occurs."""
+    weight = np.int64(cells[np.uint64(CELL * at + 2)])
+    return weight if weight >= 0 else np.int64(weights[-weight])
 
 
 @inlined
@@ -333,12 +373,12 @@ def count_pairs(training: Any, table: Any, used: int, budget: int) -> int:
     Returns
     -------
     int
-        DONE, PAUSED, MORE_PAIRS, MORE_ENTRIES or MORE_TABLE.
+        DONE, PAUSED, MORE_PAIRS or MORE_TABLE.
     """
-    numbers, cells, pairs, entries = training.numbers, training.cells, training.pairs, training.entries
+    numbers, cells, pairs = training.numbers, training.cells, training.pairs
     lengths = training.tokens.length
     mask = np.uint64(table.size - 1)
-    n_pairs, n_entries = numbers[PAIRS], numbers[ENTRIES]
+    n_pairs = numbers[PAIRS]
     longest = numbers[LONGEST]
     if n_pairs > 0 and table[pair_slot(pairs.left[0], pairs.right[0], mask)] < 0:
         for pair in range(n_pairs):
@@ -360,9 +400,6 @@ def count_pairs(training: Any, table: Any, used: int, budget: int) -> int:
         while pair >= 0 and (np.int64(pairs.left[pair]) != left or np.int64(pairs.right[pair]) != right):
             slot = (slot + np.uint64(1)) & mask
             pair = np.int64(table[slot])
-        if n_entries * 2 >= entries.size:
-            status = MORE_ENTRIES
-            break
         if pair < 0:
             if n_pairs * 2 >= table.size:
                 status = MORE_TABLE
@@ -374,17 +411,48 @@ def count_pairs(training: Any, table: Any, used: int, budget: int) -> int:
             table[slot] = pair
             new_pair(pairs, pair, left, right)
             n_pairs += 1
-        pairs.count[pair] += training.counts[cells[CELL * at + 2]]
+        pairs.count[pair] += weight_of(cells, training.weights, at)
+        pairs.size[pair] += 1
         cells[CELL * at + 1] = pair
-        add_entry(pairs, entries, n_entries, pair, at)
-        n_entries += 1
         at += 1
     numbers[PAIRS] = n_pairs
-    numbers[ENTRIES] = n_entries
     numbers[CELL_AT] = at
     if status == DONE and at < used - 1:
         status = PAUSED
     return status
+
+
+@kernel
+def place_pairs(training: Any, used: int, budget: int) -> int:
+    """List the places of all pairs that ``count_pairs`` counted, from ``numbers[CELL_AT]`` on, which is 1 at first.
+
+    Parameters
+    ----------
+    training : Training
+        Its places have room for one a cell.
+    used
+        Number of cells.
+    budget
+        Cells after which to pause.
+
+    Returns
+    -------
+    int
+        DONE or PAUSED.
+    """
+    numbers, cells = training.numbers, training.cells
+    at = numbers[CELL_AT]
+    if at == 1:
+        numbers[PLACES] = 0
+        begin_runs(training, 0)
+    limit = min(used - 1, at + budget)
+    while at < limit:
+        pair = np.int64(cells[np.uint64(CELL * at + 1)])
+        if pair >= 0:
+            add_place(training, pair, at)
+        at += 1
+    numbers[CELL_AT] = at
+    return DONE if at >= used - 1 else PAUSED
 
 
 @inlined
@@ -394,18 +462,34 @@ def new_pair(pairs: Any, pair: int, left: int, right: int) -> None:
     pairs.left[where] = left
     pairs.right[where] = right
     pairs.count[where] = 0
-    pairs.head[where] = -1
-    pairs.entries[where] = 0
+    pairs.begin[where] = NOWHERE
+    pairs.size[where] = 0
+    pairs.older[where] = -1
 
 
 @inlined
-def add_entry(pairs: Any, entries: Any, entry: int, pair: int, at: int) -> None:
-    """Say that a pair is at a cell."""
-    where = np.uint64(pair)
-    entries[np.uint64(2 * entry)] = at
-    entries[np.uint64(2 * entry + 1)] = pairs.head[where]
-    pairs.head[where] = entry
-    pairs.entries[where] += 1
+def begin_run(training: Any, pair: int) -> None:
+    """Make room for the places of a pair, whose number is in ``Pairs.size``; that is 0 afterwards."""
+    pairs, where = training.pairs, np.uint64(pair)
+    pairs.begin[where] = training.numbers[PLACES]
+    training.numbers[PLACES] += pairs.size[where]
+    pairs.size[where] = 0
+
+
+@inlined
+def begin_runs(training: Any, first: int) -> None:
+    """Make room for the places of all pairs from `first` on."""
+    for pair in range(first, training.numbers[PAIRS]):
+        begin_run(training, pair)
+
+
+@inlined
+def add_place(training: Any, pair: int, at: int) -> None:
+    """Add a cell to the run of a pair."""
+    pairs, where = training.pairs, np.uint64(pair)
+    size = np.int64(pairs.size[where])
+    training.places[np.uint64(np.int64(pairs.begin[where]) + size)] = at
+    pairs.size[where] = size + 1
 
 
 # ------------------------------------------------------------------------------------------------------ the queue
@@ -501,7 +585,7 @@ def next_level(training: Any) -> None:
     while pair >= 0:
         after = np.int64(pairs.waiting[pair])
         now = pairs.count[pair]
-        if pairs.head[pair] != MERGED:
+        if pairs.begin[pair] != MERGED:
             if now == count:
                 level[size] = pair
                 size += 1
@@ -571,23 +655,23 @@ def first_in_queue(training: Any) -> int:
         pair = np.int64(training.heap_pair[0])
         heap_count = training.heap_count[0]
         now = pairs.count[pair]
-        if pairs.head[pair] != MERGED and now == heap_count:
+        if pairs.begin[pair] != MERGED and now == heap_count:
             break
         heap_count = 0
         pop_heap(training)
-        if pairs.head[pair] != MERGED and now >= numbers[FLOOR]:
+        if pairs.begin[pair] != MERGED and now >= numbers[FLOOR]:
             push_heap(training, now, pair)
     while True:
         while numbers[LEVEL_PAIRS] > 0:
             pair = np.int64(training.level[0])
             now = pairs.count[pair]
-            if pairs.head[pair] != MERGED and now == numbers[LEVEL]:
+            if pairs.begin[pair] != MERGED and now == numbers[LEVEL]:
                 if heap_count > now or (heap_count == now and is_before(pairs, training.heap_pair[0], pair)):
                     return np.int64(training.heap_pair[0])
                 return pair
             pop_level(training)
             # one whose count has risen is in the heap
-            if pairs.head[pair] != MERGED and now < numbers[LEVEL] and now >= numbers[FLOOR]:
+            if pairs.begin[pair] != MERGED and now < numbers[LEVEL] and now >= numbers[FLOOR]:
                 pairs.waiting[pair] = training.buckets[now]
                 training.buckets[now] = pair
         if heap_count >= numbers[LEVEL] and heap_count > 0:
@@ -645,11 +729,10 @@ def fill_token_table(tokens: Any, n: int) -> int:
 
 
 @helper
-def merged_token(training: Any, left: int, right: int, prefix: Any) -> int:
-    """The symbol of the string that merging makes: a token that is there, or a new one at the end."""
+def write_token(training: Any, left: int, right: int, prefix: Any) -> int:
+    """Write the string that merging makes behind those of all tokens; returns where it ends."""
     numbers, tokens = training.numbers, training.tokens
-    first = numbers[BYTES]
-    used = first
+    used = numbers[BYTES]
     for at in range(tokens.indptr[left], tokens.indptr[left + 1]):
         tokens.data[used] = tokens.data[at]
         used += 1
@@ -663,7 +746,16 @@ def merged_token(training: Any, left: int, right: int, prefix: Any) -> int:
     for at in range(begin, tokens.indptr[right + 1]):
         tokens.data[used] = tokens.data[at]
         used += 1
-    slot = token_slot(tokens, first, used - first)
+    return used
+
+
+@helper
+def merged_token(training: Any, left: int, right: int, slot: np.uint64, end: int) -> int:
+    """The symbol of the string that merging makes: a token that is there, or a new one at the end.
+
+    The string is written already and ends at `end`; `slot` is its place in the table.
+    """
+    numbers, tokens = training.numbers, training.tokens
     length = tokens.length[left] + tokens.length[right]
     if tokens.table[slot] >= 0:
         known = np.int64(tokens.table[slot])
@@ -672,9 +764,9 @@ def merged_token(training: Any, left: int, right: int, prefix: Any) -> int:
         return known
     symbol = numbers[SYMBOLS]
     tokens.table[slot] = symbol
-    tokens.indptr[symbol + 1] = used
+    tokens.indptr[symbol + 1] = end
     tokens.length[symbol] = length
-    numbers[BYTES] = used
+    numbers[BYTES] = end
     numbers[SYMBOLS] = symbol + 1
     return symbol
 
@@ -696,29 +788,62 @@ def link_pairs(training: Any) -> None:
 
 
 @helper
-def stamp_known_pairs(training: Any, symbol: int, step: int) -> None:
-    """Write the stamps of all pairs of a token that was there before."""
-    pairs, chains, links, stamps = training.pairs, training.chains, training.links, training.stamps
+def pairs_of_token(training: Any, symbol: int) -> int:
+    """How many pairs the chains of a token hold."""
     link_pairs(training)
+    n = 0
+    for side in range(2):
+        pair = np.int64(training.chains[2 * symbol + side])
+        while pair >= 0:
+            n += 1
+            pair = np.int64(training.links[2 * pair + side])
+    return n
+
+
+@helper
+def stamp_known_pairs(training: Any, symbol: int, step: int) -> None:
+    """Write the stamps of all pairs of a token that was there before, and begin new runs for them."""
+    pairs, chains, links, stamps = training.pairs, training.chains, training.links, training.stamps
     for side in range(2):
         pair = np.int64(chains[2 * symbol + side])
         while pair >= 0:
-            if pairs.head[pair] != MERGED:
+            if pairs.begin[pair] != MERGED:
                 other = np.int64(pairs.right[pair] if side == 0 else pairs.left[pair])
                 # side 0: (symbol, other); side 1: (other, symbol)
                 stamps[4 * other + 2 - 2 * side] = step
                 stamps[4 * other + 3 - 2 * side] = pair
+                if pairs.size[pair] > 0:
+                    run = training.numbers[RUNS]
+                    training.numbers[RUNS] = run + 1
+                    training.runs[RUN * run] = pairs.begin[pair]
+                    training.runs[RUN * run + 1] = pairs.size[pair]
+                    training.runs[RUN * run + 2] = pairs.older[pair]
+                    pairs.older[pair] = run
+                    pairs.size[pair] = 0
+                pairs.begin[pair] = NOWHERE
             pair = np.int64(links[2 * pair + side])
 
 
 @helper
-def requeue_known_pairs(training: Any, symbol: int, first_entry: int) -> None:
-    """Let those pairs of a token wait again whose counts have risen."""
+def begin_known_runs(training: Any, symbol: int) -> None:
+    """Make room for the places that the pairs of a token that was there before have got in a merge."""
     pairs = training.pairs
     for side in range(2):
         pair = np.int64(training.chains[2 * symbol + side])
         while pair >= 0:
-            if pairs.head[pair] >= first_entry and pairs.count[pair] >= training.numbers[FLOOR]:
+            if pairs.begin[pair] == NOWHERE:
+                begin_run(training, pair)
+            pair = np.int64(training.links[2 * pair + side])
+
+
+@helper
+def requeue_known_pairs(training: Any, symbol: int) -> None:
+    """Let those pairs of a token wait again whose counts have risen: those that have places in the run of this merge."""
+    pairs = training.pairs
+    for side in range(2):
+        pair = np.int64(training.chains[2 * symbol + side])
+        while pair >= 0:
+            if pairs.begin[pair] != MERGED and pairs.size[pair] > 0 and pairs.count[pair] >= training.numbers[FLOOR]:
                 push_heap(training, pairs.count[pair], pair)
             pair = np.int64(training.links[2 * pair + side])
 
@@ -744,34 +869,35 @@ def pair_with(training: Any, other: int, newest: int, is_right: int, step: int) 
     return pair
 
 
+@inlined
+def note_event(training: Any, n_events: int, pair: int, weight: int, at: int) -> int:
+    """Say that a pair comes up at a cell, unless it is -1; returns the number of events."""
+    if pair < 0:
+        return n_events
+    where = np.uint64(pair)
+    training.pairs.count[where] += weight
+    training.pairs.size[where] += 1
+    training.events[np.uint64(2 * n_events)] = pair
+    training.events[np.uint64(2 * n_events + 1)] = at
+    return n_events + 1
+
+
 @helper
-def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
-    """Merge a pair everywhere; returns the number of its entries."""
-    numbers, cells, pairs, entries, counts = (
-        training.numbers,
-        training.cells,
-        training.pairs,
-        training.entries,
-        training.counts,
-    )
+def merge_run(training: Any, pair: int, begin: int, size: int, newest: int, step: int, n_events: int) -> int:
+    """Merge a pair at the places of one of its runs; returns the number of events so far."""
+    numbers, cells, pairs, places = training.numbers, training.cells, training.pairs, training.places
     is_double = pairs.left[pair] == pairs.right[pair]
-    entry = np.int64(pairs.head[pair])
-    pairs.head[pair] = MERGED
-    n_entries = numbers[ENTRIES]
-    visited = 0
-    applied = np.int64(0)
-    while entry >= 0:
-        at = np.int64(entries[np.uint64(2 * entry)])
-        entry = np.int64(entries[np.uint64(2 * entry + 1)])
-        if entry >= 0:
-            prefetch(cells, CELL * np.int64(entries[np.uint64(2 * entry)]))
-        visited += 1
+    applied = numbers[APPLIED]
+    for k in range(begin, begin + size):
+        if k + AHEAD < begin + size:
+            prefetch(cells, CELL * np.int64(places[np.uint64(k + AHEAD)]))
+        at = np.int64(places[np.uint64(k)])
         if np.int64(cells[np.uint64(CELL * at + 1)]) != pair:
             continue
-        weight = counts[np.uint64(cells[np.uint64(CELL * at + 2)])]
+        weight = weight_of(cells, training.weights, at)
         before = preceding(cells, at)
         if is_double:
-            # of a run, pairs are merged from its left end, whichever of them comes first here
+            # of a run of equal symbols, pairs are merged from its left end, whichever of them comes first here
             while np.int64(cells[np.uint64(CELL * before + 1)]) == pair:
                 at = before
                 before = preceding(cells, at)
@@ -784,15 +910,9 @@ def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
                 old = np.int64(cells[np.uint64(CELL * before + 1)])
                 if old >= 0:
                     pairs.count[np.uint64(old)] -= weight
-                if left == newest:
-                    new = pair_with(training, left, newest, 2, step)
-                else:
-                    new = pair_with(training, left, newest, 0, step)
+                new = pair_with(training, left, newest, 2 if left == newest else 0, step)
                 cells[np.uint64(CELL * before + 1)] = new
-                if new >= 0:
-                    pairs.count[np.uint64(new)] += weight
-                    add_entry(pairs, entries, n_entries, new, before)
-                    n_entries += 1
+                n_events = note_event(training, n_events, new, weight, before)
             right = np.int64(cells[np.uint64(CELL * after)])
             old = np.int64(cells[np.uint64(CELL * second + 1)])
             new = np.int64(-1)
@@ -800,10 +920,7 @@ def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
                 if old >= 0:
                     pairs.count[np.uint64(old)] -= weight
                 new = pair_with(training, right, newest, 2, step)
-                if new >= 0:
-                    pairs.count[np.uint64(new)] += weight
-                    add_entry(pairs, entries, n_entries, new, at)
-                    n_entries += 1
+                n_events = note_event(training, n_events, new, weight, at)
             cells[np.uint64(CELL * second + 1)] = -1
             cells[np.uint64(CELL * at)] = newest
             cells[np.uint64(CELL * at + 1)] = new
@@ -815,18 +932,55 @@ def merge_pair(training: Any, pair: int, newest: int, step: int) -> int:
             at = after
             if np.int64(cells[np.uint64(CELL * at + 1)]) != pair:
                 break
-    numbers[ENTRIES] = n_entries
     numbers[APPLIED] = applied
+    return n_events
+
+
+@helper
+def merge_pair(training: Any, pair: int, merge: Any, step: int) -> int:
+    """Merge a pair everywhere, and note the places of the pairs that come up; returns the number of places visited.
+
+    `merge` is what :func:`begin_merge` returned.
+    """
+    numbers, pairs = training.numbers, training.pairs
+    newest, is_known = merge
+    first_pair = numbers[PAIRS]
+    begin, size, run = np.int64(pairs.begin[pair]), np.int64(pairs.size[pair]), np.int64(pairs.older[pair])
+    pairs.begin[pair] = MERGED
+    numbers[APPLIED] = 0
+    visited = size
+    n_events = merge_run(training, pair, begin, size, newest, step, np.int64(0))
+    while run >= 0:
+        begin, size = np.int64(training.runs[RUN * run]), np.int64(training.runs[RUN * run + 1])
+        visited += size
+        n_events = merge_run(training, pair, begin, size, newest, step, n_events)
+        run = np.int64(training.runs[RUN * run + 2])
+    begin_runs(training, first_pair)
+    if is_known:
+        begin_known_runs(training, newest)
+    for k in range(n_events):
+        add_place(training, np.int64(training.events[np.uint64(2 * k)]), training.events[np.uint64(2 * k + 1)])
     return visited
+
+
+@helper
+def places_of(training: Any, pair: int) -> int:
+    """The number of places of a pair, those where it is no more included."""
+    n = np.int64(training.pairs.size[pair])
+    run = np.int64(training.pairs.older[pair])
+    while run >= 0:
+        n += np.int64(training.runs[RUN * run + 1])
+        run = np.int64(training.runs[RUN * run + 2])
+    return n
 
 
 @helper
 def missing_room(training: Any, pair: int) -> int:
     """Which arrays are too small for a merge; DONE for none."""
     numbers, pairs, tokens = training.numbers, training.pairs, training.tokens
-    room = 2 * np.int64(pairs.entries[pair])
-    if (numbers[ENTRIES] + room) * 2 > training.entries.size:
-        return MORE_ENTRIES
+    room = 2 * places_of(training, pair)
+    if 2 * room > training.events.size:
+        return MORE_EVENTS
     # a pair for each symbol on each side at most, and those that become known pairs again wait once more
     most = 2 * numbers[SYMBOLS] + 2
     if numbers[PAIRS] + min(room, most) > pairs.left.size:
@@ -843,12 +997,19 @@ def missing_room(training: Any, pair: int) -> int:
 
 
 @helper
-def begin_merge(training: Any, pair: int, prefix: Any) -> int:
-    """Write a merge down, and make its token, or write the stamps of a known one; returns the token."""
+def begin_merge(training: Any, pair: int, prefix: Any) -> tuple[int, bool]:
+    """Write a merge down, and make its token, or write the stamps of a known one.
+
+    Returns the token, and whether it was there before; -1 for it where there is no room for more runs.
+    """
     numbers, pairs = training.numbers, training.pairs
-    n_symbols = numbers[SYMBOLS]
     left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
-    newest = merged_token(training, left, right, prefix)
+    end = write_token(training, left, right, prefix)
+    slot = token_slot(training.tokens, numbers[BYTES], end - numbers[BYTES])
+    known = np.int64(training.tokens.table[slot])
+    if known >= 0 and RUN * (numbers[RUNS] + pairs_of_token(training, known)) > training.runs.size:
+        return np.int64(-1), True
+    newest = merged_token(training, left, right, slot, end)
     merge = 3 * numbers[MERGES]
     training.merges[merge] = left
     training.merges[merge + 1] = right
@@ -856,12 +1017,12 @@ def begin_merge(training: Any, pair: int, prefix: Any) -> int:
     numbers[MERGES] += 1
     numbers[STEP] += 1
     pairs.count[pair] = 0
-    if newest < n_symbols:
-        head = pairs.head[pair]
-        pairs.head[pair] = MERGED
+    if known >= 0:
+        begin = pairs.begin[pair]
+        pairs.begin[pair] = MERGED
         stamp_known_pairs(training, newest, numbers[STEP])
-        pairs.head[pair] = head
-    return newest
+        pairs.begin[pair] = begin
+    return newest, known >= 0
 
 
 @kernel
@@ -874,13 +1035,13 @@ def learn_merges(training: Any, prefix: Any, budget: int) -> int:
     prefix
         uint8[numbers[PREFIX]], what tokens that continue a word begin with.
     budget
-        Entries after which to pause.
+        Places after which to pause.
 
     Returns
     -------
     int
         DONE, PAUSED, EXHAUSTED, or which arrays must grow before the next call: MORE_PAIRS (then those by pair),
-        MORE_ENTRIES, MORE_MERGES, MORE_BYTES, MORE_HEAP.
+        MORE_EVENTS, MORE_MERGES, MORE_BYTES, MORE_HEAP, MORE_RUNS.
     """
     numbers = training.numbers
     while numbers[SYMBOLS] < numbers[TARGET]:
@@ -892,11 +1053,14 @@ def learn_merges(training: Any, prefix: Any, budget: int) -> int:
         status = missing_room(training, pair)
         if status != DONE:
             return status
-        n_symbols, n_pairs, n_entries = numbers[SYMBOLS], numbers[PAIRS], numbers[ENTRIES]
-        newest = begin_merge(training, pair, prefix)
-        budget -= merge_pair(training, pair, newest, numbers[STEP]) + 8
+        n_pairs = numbers[PAIRS]
+        merge = begin_merge(training, pair, prefix)
+        newest, is_known = merge
+        if newest < 0:
+            return MORE_RUNS
+        budget -= merge_pair(training, pair, merge, numbers[STEP]) + 8
         for new in range(n_pairs, numbers[PAIRS]):
             put_in_queue(training, new)
-        if newest < n_symbols:
-            requeue_known_pairs(training, newest, n_entries)
+        if is_known:
+            requeue_known_pairs(training, newest)
     return DONE

@@ -472,12 +472,15 @@ def count_edges(begin: Any, length: Any, lowest: Any, parent: Any, starts: Any) 
 
 @kernel
 def write_edges(
-    text: Any, lattices: Any, lowest: Any, parent: Any, candidate_length: Any, piece: Any, letter_piece: Any,
-    unknown: int, shift: int,
+    text: Any, lattices: Any, first_word: int, last_word: int, lowest: Any, parent: Any, candidate_length: Any, piece: Any,
+    letter_piece: Any, unknown: int, shift: int,
 ) -> int:  # fmt: skip
-    """Write the edges that :func:`count_edges` counted; a letter that is no piece is an edge of piece `unknown`."""
+    """Write the edges that :func:`count_edges` counted, of the words `first_word` to `last_word` (exclusive).
+
+    A letter that is no piece is an edge of piece `unknown`.
+    """
     edges = lattices.edges
-    for word in range(len(lattices.begin)):
+    for word in range(first_word, last_word):
         first = np.int64(lattices.begin[word])
         end = first + lattices.length[word]
         for place in range(first, end):

@@ -22,6 +22,7 @@ from jittok.kernels.train_bpe import (
     FLOOR,
     MERGED,
     MORE_HEAP,
+    MORE_RUNS,
     PAIRS,
     PAUSED,
     SCORED,
@@ -33,6 +34,7 @@ from jittok.kernels.train_bpe import (
     link_pairs,
     merge_pair,
     missing_room,
+    weight_of,
 )
 
 
@@ -115,8 +117,8 @@ def push_pairs_of(training: Any, scores: Any, symbol: int) -> int:
         while pair >= 0:
             after = np.int64(links[2 * pair + side])
             seen += 1
-            if pairs.head[pair] == MERGED or pairs.count[pair] == 0:
-                pairs.head[pair] = MERGED  # nothing of it is left; if it comes up again, it is a new pair
+            if pairs.begin[pair] == MERGED or pairs.count[pair] == 0:
+                pairs.begin[pair] = MERGED  # nothing of it is left; if it comes up again, it is a new pair
                 if last < 0:
                     chains[2 * symbol + side] = after
                 else:
@@ -151,7 +153,7 @@ def start_scores(training: Any, scores: Any, used: int) -> int:
     for at in range(used):
         symbol = np.int64(cells[CELL * at])
         if symbol != BOUNDARY:
-            scores.symbol_counts[symbol] += training.counts[cells[CELL * at + 2]]
+            scores.symbol_counts[symbol] += weight_of(cells, training.weights, at)
     fill_scores(training, scores)
     return 0
 
@@ -161,7 +163,7 @@ def fill_scores(training: Any, scores: Any) -> None:
     """Make the heap anew."""
     training.numbers[SCORED] = 0
     for pair in range(training.numbers[PAIRS]):
-        if training.pairs.head[pair] != MERGED and training.pairs.count[pair] >= training.numbers[FLOOR]:
+        if training.pairs.begin[pair] != MERGED and training.pairs.count[pair] >= training.numbers[FLOOR]:
             push_score(training, scores, pair)
 
 
@@ -176,7 +178,7 @@ def learn_merges_by_likelihood(training: Any, scores: Any, prefix: Any, budget: 
     prefix
         uint8[numbers[PREFIX]], what tokens that continue a word begin with.
     budget
-        Pairs and entries after which to pause.
+        Pairs and places after which to pause.
 
     Returns
     -------
@@ -198,7 +200,7 @@ def learn_merges_by_likelihood(training: Any, scores: Any, prefix: Any, budget: 
         while numbers[SCORED] > 0:
             pair = np.int64(scores.heap_pair[0])
             if (
-                pairs.head[pair] != MERGED
+                pairs.begin[pair] != MERGED
                 and pairs.count[pair] >= numbers[FLOOR]
                 and score_of(training, scores, pair) == scores.heap_score[0]
             ):
@@ -211,8 +213,11 @@ def learn_merges_by_likelihood(training: Any, scores: Any, prefix: Any, budget: 
         if status != DONE:
             return status
         left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
-        newest = begin_merge(training, pair, prefix)
-        budget -= merge_pair(training, pair, newest, numbers[STEP]) + 8
+        merge = begin_merge(training, pair, prefix)
+        newest, _ = merge
+        if newest < 0:
+            return MORE_RUNS
+        budget -= merge_pair(training, pair, merge, numbers[STEP]) + 8
         scores.symbol_counts[left] -= numbers[APPLIED]
         scores.symbol_counts[right] -= numbers[APPLIED]
         scores.symbol_counts[newest] += numbers[APPLIED]

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import load_float
 from jittok.kernels.split import SEGMENT
-from jittok.kernels.word_cache import NEEDED, WRITTEN, find_word, keep_word
+from jittok.kernels.word_cache import NEEDED, WRITTEN, keep_ids
 from jittok.kernels.wordpiece import character
 from jittok.tables import (
     RULE_TOKENIZERS,
@@ -55,22 +55,22 @@ _UNREACHED = -np.inf
 
 
 class UnigramScratch(NamedTuple):
-    """Scratch arrays for a text of up to `capacity` characters; places are those between characters."""
+    """Scratch arrays for a text of up to `capacity` characters; places are those between characters, and one more."""
 
-    codes: NDArray[np.int32]  # [capacity + 1] code of each character, 0 after the last; then the end of each piece, by start
-    best32: NDArray[np.float32]  # [capacity + 1] score of the best path to each place
-    best: NDArray[np.float64]  # [capacity + 1] the same by tokenizers' rule
-    back: NDArray[np.int64]  # [capacity + 1] the last piece of that path: id << 32 | place where it begins
+    codes: NDArray[np.int32]  # [capacity + 2] code of each character, 0 after the last; then the end of each piece, by start
+    best32: NDArray[np.float32]  # [capacity + 2] score of the best path to each place
+    best: NDArray[np.float64]  # [capacity + 2] the same by tokenizers' rule
+    back: NDArray[np.int64]  # [capacity + 2] the last piece of that path: id << 32 | place where it begins
 
 
 def new_unigram_scratch(capacity: int, rule: int) -> UnigramScratch:
     """Allocate scratch for texts of up to `capacity` bytes, for tables of one rule."""
-    short, double = (1, capacity + 1) if rule == RULE_TOKENIZERS else (capacity + 1, 1)
+    short, double = (1, capacity + 2) if rule == RULE_TOKENIZERS else (capacity + 2, 1)
     return UnigramScratch(
-        codes=np.zeros(capacity + 1, np.int32),
+        codes=np.zeros(capacity + 2, np.int32),
         best32=np.zeros(short, np.float32),
         best=np.zeros(double, np.float64),
-        back=np.zeros(capacity + 1, np.int64),
+        back=np.zeros(capacity + 2, np.int64),
     )
 
 
@@ -82,19 +82,26 @@ def write_codes(tables: Any, data: Any, first: int, end: int, codes: Any, best: 
     """
     n = np.int64(0)
     best[0] = 0
-    value = np.int64(0)
-    # Without a branch for each character's length, which nobody could predict: each byte writes the code of what is known
-    # of its character, the last byte the right one. Leads keep their low six bits, of which some are part of the length.
-    for at in range(first, end):
-        byte = np.int64(data[np.uint64(at)])
-        goes_on = byte & 0xC0 == 0x80
-        value = (value << 6 if goes_on else np.int64(0)) | (byte if byte < 0x80 else byte & 63)
-        n += 0 if goes_on else 1
-        codepoint = value - (0x20000 if value >> 16 == 2 else 0)
-        codepoint -= 0xC00000 if codepoint >= 0xC00000 else 0
+    at = np.int64(first)
+    while at < end:
+        # Most text is of one script, so that the number of bytes is foretold.
+        codepoint = np.int64(data[np.uint64(at)])
+        length = np.int64(1)
+        if codepoint >= 0xE0:
+            codepoint = (codepoint & 0xF) << 12 | (np.int64(data[np.uint64(at + 1)]) & 0x3F) << 6
+            codepoint |= np.int64(data[np.uint64(at + 2)]) & 0x3F
+            length = np.int64(3)
+            if data[np.uint64(at)] >= 0xF0:
+                codepoint = (codepoint << 6 | (np.int64(data[np.uint64(at + 3)]) & 0x3F)) & 0x1FFFFF
+                length = np.int64(4)
+        elif codepoint >= 0x80:
+            codepoint = (codepoint & 0x1F) << 6 | (np.int64(data[np.uint64(at + 1)]) & 0x3F)
+            length = np.int64(2)
         page = np.int64(tables.page_of[np.uint64(codepoint >> 7)])
-        codes[np.uint64(n - 1)] = tables.code_of[np.uint64(page << 7 | codepoint & 127)]
+        codes[np.uint64(n)] = tables.code_of[np.uint64(page << 7 | codepoint & 127)]
+        n += 1
         best[np.uint64(n)] = _UNREACHED
+        at += length
     codes[n] = 0
     return n
 
@@ -422,17 +429,13 @@ def unigram_word(tables: Any, data: Any, first: int, end: int, scratch: Any) -> 
 
 
 @inlined
-def encode_new_words(tables: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
+def encode_new_words(tables: Any, n_new: int, cache: Any, scratch: Any, lanes: Any) -> int:
     """Encode the new words of a chunk by tokenizers' rule, and keep their ids."""
     for q in range(n_new):
-        k = np.int64(scratch.new_word[np.uint64(q)])
-        found = find_word(k, chunk, cache, scratch)
-        count = np.int64(0)
-        if found >= 0:
-            first = np.int64(scratch.new_first[np.uint64(q)])
-            end = first + np.int64(scratch.new_length[np.uint64(q)])
-            count = np.int64(unigram_word(tables, chunk.text, first, end, scratch))
-        keep_word(k, found, chunk, cache, scratch, scratch.symbols, 0, count)
+        first = np.int64(scratch.new_first[np.uint64(q)])
+        end = first + np.int64(scratch.new_length[np.uint64(q)])
+        count = np.int64(unigram_word(tables, scratch.new_text, first, end, scratch))
+        keep_ids(np.int64(scratch.new_place[np.uint64(q)]), cache, scratch.symbols, 0, count)
     return 0
 
 
@@ -485,7 +488,7 @@ def encode_unigram_segments(
     while i < last:
         first = np.int64(starts[i])
         end = np.int64(ends[i])
-        if end - first >= scratch.codes.size:
+        if end - first + 2 > scratch.codes.size:
             state[SEGMENT] = i
             state[WRITTEN] = written
             state[NEEDED] = end - first

@@ -20,18 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import equal_bits, high_float, load64, load_pair, multiply, prefetch, store_pair, trailing_zeros
+from jittok.kernels.machine import (
+    choose,
+    equal_bits,
+    high_float,
+    load64,
+    load_float,
+    load_pair,
+    multiply,
+    prefetch,
+    store_pair,
+    trailing_zeros,
+)
 from jittok.kernels.split import SEGMENT
-from jittok.kernels.unigram import DONE, MORE_SCRATCH, UNKNOWN, bytes_of, segment, walk_trie_32, write_codes, write_path
+from jittok.kernels.unigram import DONE, MORE_SCRATCH, RESET, UNKNOWN, bytes_of, write_codes
 from jittok.kernels.word_cache import NEEDED, WRITTEN
 from jittok.kernels.wordpiece import character
 from jittok.memory import zeros
 from jittok.tables import (
     CROSSED_FACTOR,
-    RULE_SENTENCEPIECE,
     UNIGRAM_BYTE_FALLBACK,
+    UNIGRAM_LONGEST,
     UNIGRAM_ROOT_BASE,
-    UNIGRAM_RULE,
     UNIGRAM_SPACE_FIRST,
     UNIGRAM_UNKNOWN,
     UnigramTables,
@@ -40,6 +50,8 @@ from jittok.tables import (
 
 #: Bytes of text that are looked at together.
 BATCH = 1024
+#: The same of a word that is running text, of which nothing is kept.
+LONG_BATCH = 4 * BATCH
 LEAST_BITS = (2 * BATCH).bit_length()
 #: Longest word that is kept, in bytes. Longer ones are cut where no piece reaches over.
 WORD_BYTES = 31
@@ -91,6 +103,7 @@ class UnigramCache(NamedTuple):
     more: NDArray[np.int32]  # [MORE_IDS * 2**k] ids of words that have more than fit into a slot
     scores: NDArray[np.float32]  # [n_ids] score of each piece
     lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of text of each; [0] until lengths are wanted
+    roots: NDArray[np.int32]  # [4 * codes] for each character as the first of pieces: see ``root_units``
     bounds: NDArray[np.float64]  # [2] see BOUND_*
     counters: NDArray[np.int64]  # [4] see WORDS and so on
     masks: NDArray[np.uint64]  # [32 * 4] by number of bytes: masks of the four words of a key
@@ -109,12 +122,16 @@ class UnigramCache(NamedTuple):
     chosen: NDArray[np.int64]  # [NEW_CHARACTERS + 80] scratch: the first piece of the best path: id << 32 | its end
 
 
-def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool = False) -> UnigramCache:
-    """Allocate an empty cache with ``2**slot_bits`` slots, but no fewer than twice the words of a batch.
+class PieceNumbers(NamedTuple):
+    """What a cache takes from the tables, as the fields of :class:`UnigramCache` of the same names."""
 
-    If it `grows`, a larger one is asked for when it is more than half full; else it is emptied when three quarters are.
-    """
-    slot_bits = max(slot_bits, LEAST_BITS)
+    scores: NDArray[np.float32]
+    roots: NDArray[np.int32]
+    bounds: NDArray[np.float64]
+
+
+def piece_numbers(tables: UnigramTables) -> PieceNumbers:
+    """Scores of pieces by id and by their first character, and bounds on sums of them."""
     units = tables.units.reshape(-1, 4)
     named = units[units[:, 2] >= 0]
     scores = np.zeros(max(1, len(tables.scores)), np.float32)
@@ -123,15 +140,30 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool
     if 0 <= unknown < len(scores):
         scores[unknown] = tables.unknown_score[0]
     piece = max(float(np.abs(scores).max()), abs(float(tables.unknown_score[0])))
+    bounds = np.array([piece * 1.001 + 0.01, (piece + 1) * (WORD_BYTES + 1)])
+    return PieceNumbers(scores, root_units(tables), bounds)
+
+
+def new_unigram_cache(
+    tables: UnigramTables, slot_bits: int = 16, *, grows: bool = False, numbers: PieceNumbers | None = None
+) -> UnigramCache:
+    """Allocate an empty cache with ``2**slot_bits`` slots, but no fewer than twice the words of a batch.
+
+    If it `grows`, a larger one is asked for when it is more than half full; else it is emptied when three quarters are.
+    `numbers` are what :func:`piece_numbers` gives for the tables.
+    """
+    slot_bits = max(slot_bits, LEAST_BITS)
+    pieces = piece_numbers(tables) if numbers is None else numbers
     masks = [[(1 << 8 * min(max(n - first, 0), 8)) - 1 for first in (0, 8, 16, 24)] for n in range(32)]
     words, characters = BATCH + 80, NEW_CHARACTERS + 80
     most = (1 << slot_bits) * 3 // 5 if grows else 1 << slot_bits
     return UnigramCache(
         slots=zeros((SLOT << slot_bits) + SLOT, np.int32),
         more=zeros(MORE_IDS << slot_bits, np.int32),
-        scores=scores,
+        scores=pieces.scores,
         lengths=read_only(np.zeros(0, np.uint16)),
-        bounds=np.array([piece * 1.001 + 0.01, (piece + 1) * (WORD_BYTES + 1)]),
+        roots=pieces.roots,
+        bounds=pieces.bounds,
         counters=np.array([0, 0, 0, most], np.int64),
         masks=np.array(masks, np.uint64).ravel(),
         starts=np.zeros(words, np.int64),
@@ -148,6 +180,27 @@ def new_unigram_cache(tables: UnigramTables, slot_bits: int = 16, *, grows: bool
         gap=np.zeros(characters, np.float64),
         chosen=np.zeros(characters, np.int64),
     )
+
+
+def root_units(tables: UnigramTables) -> NDArray[np.int32]:
+    """Four numbers for each code: base, score (float32 bits), 0 and unit of the piece that is this character.
+
+    The unit of an unknown one is that at the end, which is free.
+    """
+    units = tables.units.reshape(-1, 4)
+    root = int(tables.numbers[UNIGRAM_ROOT_BASE]) // 4
+    places = root + np.arange(int(tables.code_of.max()) // 4 + 1)
+    own = units[places]
+    is_node = own[:, 0] == 4 * root
+    is_piece = is_node & (own[:, 2] >= 0)
+    unknown = np.float32(tables.unknown_score[0]).view(np.int32)
+    columns = (
+        np.where(is_node, own[:, 1], 0),
+        np.where(is_piece, own[:, 3], unknown),
+        np.zeros(len(own)),
+        np.where(is_piece, 4 * places, 4 * len(units) - 4),
+    )
+    return read_only(np.stack(columns, axis=1).astype(np.int32).ravel())
 
 
 @helper
@@ -411,9 +464,9 @@ def name_unknown(ids: Any, first: int, end: int, unknown: int) -> int:
 
 
 @helper
-def exponent_of(total: float, cache: Any) -> int:
+def exponent_of(total: float, bounds: Any) -> int:
     """The exponent that sums have at most in a word that comes after `total`; BEYOND if they may be reset."""
-    size = abs(total) + cache.bounds[BOUND_WORD]
+    size = abs(total) + bounds[BOUND_WORD]
     if size >= 99999.0:
         return BEYOND
     exponent = np.int64(0)
@@ -425,14 +478,14 @@ def exponent_of(total: float, cache: Any) -> int:
 
 
 @helper
-def ids_until(total: float, exponent: int, cache: Any) -> int:
+def ids_until(total: float, exponent: int, bounds: Any) -> int:
     """How many ids can follow before sums may outgrow the exponent."""
     power = 99999.0
     if exponent < MOST_EXPONENT:
         power = 2.0
         for _ in range(exponent):
             power *= 2.0
-    return np.int64((power - abs(total) - cache.bounds[BOUND_WORD]) / cache.bounds[BOUND_PIECE]) - WORD_BYTES - 1
+    return np.int64((power - abs(total) - bounds[BOUND_WORD]) / bounds[BOUND_PIECE]) - WORD_BYTES - 1
 
 
 @inlined
@@ -589,6 +642,123 @@ def put_lengths(
 
 
 @helper
+def walk_text(tables: Any, roots: Any, bounds: Any, n: int, codes: Any, best: Any, back: Any) -> int:
+    """Forward pass over `n` characters, as ``unigram.walk_trie_32``, where most pieces have one or two characters.
+
+    Sums at the two places to come are not in memory, and pieces of two characters are offered without a branch. In `back`
+    then: at each place the last piece on the best path, its unit << 32 | the place where it begins.
+    """
+    units = tables.units
+    longest = np.int64(tables.numbers[UNIGRAM_LONGEST])
+    nothing = np.int64(units.size) - 4  # a free unit
+    here = best[0]
+    reach = np.float32(-np.inf)  # best sum at the next place, from places before this one
+    step = np.int64(0)  # and the piece that it ends in
+    code = np.int64(codes[0])
+    codes[np.uint64(n + 1)] = 0
+    following = np.int64(codes[1])
+    i = np.int64(0)
+    while i < n:
+        if here > RESET or here < -RESET:
+            reach = np.float32(reach - here)
+            for k in range(i + 2, min(n, i + longest) + 1):
+                best[np.uint64(k)] = np.float32(best[np.uint64(k)] - here)
+            here = np.float32(0.0)
+        # No sum is beyond the threshold for so many characters.
+        left = np.int64((99999.0 - abs(np.float64(here))) / bounds[BOUND_PIECE]) - 2 * longest - 2
+        stop = min(n, i + max(left, np.int64(1)))
+        while i < stop:
+            base = np.int64(roots[np.uint64(code)])
+            candidate = np.float32(load_float(roots, code + 1) + here)
+            is_better = candidate > reach
+            total = candidate if is_better else reach
+            back[np.uint64(i + 1)] = choose(is_better, np.int64(load_pair(roots, code + 2)) | i, step)
+            unit = base + following
+            code = following
+            following = np.int64(codes[np.uint64(i + 2)])
+            unit = choose(np.int64(units[np.uint64(unit)]) == base, unit, nothing)
+            base = np.int64(units[np.uint64(unit + 1)])
+            candidate = np.float32(load_float(units, unit + 3) + here)
+            far = best[np.uint64(i + 2)]  # from longer pieces
+            is_better = candidate > far
+            reach = candidate if is_better else far
+            step = choose(is_better, unit << 32 | i, np.int64(back[np.uint64(i + 2)]))
+            unit = base + following
+            k = np.int64(i) + 2
+            while np.int64(units[np.uint64(unit)]) == base:
+                k += 1
+                candidate = np.float32(load_float(units, unit + 3) + here)
+                if candidate > best[np.uint64(k)]:
+                    best[np.uint64(k)] = candidate
+                    back[np.uint64(k)] = unit << 32 | i
+                base = np.int64(units[np.uint64(unit + 1)])
+                unit = base + np.int64(codes[np.uint64(k)])
+            here = total
+            i += 1
+    best[np.uint64(n)] = here
+    return 0
+
+
+@helper
+def write_text(
+    tables: Any, data: Any, first: int, end: int, n: int, back: Any, piece_lengths: Any, ids: Any, lengths: Any, to: int
+) -> int:
+    """Ids of the best path after ``walk_text``, and their lengths if wanted, from `to` on.
+
+    Returns where they end, and in the lowest bit, below that, whether there are unknown ones that must be joined.
+    """
+    units = tables.units
+    fallback = tables.numbers[UNIGRAM_BYTE_FALLBACK] == 1
+    at = to + n
+    k = np.int64(n)
+    signs = np.int64(0)
+    while k > 0:
+        step = np.int64(back[np.uint64(k)])
+        token = np.int64(units[np.uint64((step >> 32) + 2)])
+        signs |= token
+        at -= 1
+        ids[np.uint64(at)] = token
+        k = step & 0xFFFFFFFF
+    count = to + n - at
+    if (signs < 0 and fallback) or (lengths.size > 0 and piece_lengths.size == 0):
+        # Another time, with places in the text.
+        at = to + end - first
+        k = np.int64(n)
+        last = np.int64(end)
+        while k > 0:
+            step = np.int64(back[np.uint64(k)])
+            token = np.int64(units[np.uint64((step >> 32) + 2)])
+            before = last
+            while k > step & 0xFFFFFFFF:
+                before -= 1
+                while np.int64(data[np.uint64(before)]) & 0xC0 == 0x80:
+                    before -= 1
+                k -= 1
+            if token == UNKNOWN and fallback:
+                for place in range(before, last):
+                    ids[np.uint64(at - last + place)] = tables.byte_ids[np.uint64(data[np.uint64(place)])]
+                    if lengths.size > 0:
+                        lengths[np.uint64(at - last + place)] = 1
+                at -= last - before
+            else:
+                at -= 1
+                ids[np.uint64(at)] = token
+                if lengths.size > 0:
+                    lengths[np.uint64(at)] = last - before
+            last = before
+        count = to + end - first - at
+        for i in range(count if lengths.size > 0 else 0):
+            lengths[np.uint64(to + i)] = lengths[np.uint64(at + i)]
+    for i in range(0, count, 8):
+        copy_8(ids, to + i, ids, at + i)
+    if signs < 0 and not fallback:
+        name_unknown(ids, to, to + count, tables.numbers[UNIGRAM_UNKNOWN])
+    if lengths.size > 0 and piece_lengths.size > 0 and not (signs < 0 and fallback):
+        put_lengths(piece_lengths, data, first, tables.numbers[UNIGRAM_UNKNOWN], ids, lengths, to, to + count)
+    return (to + count) << 1 | np.int64(signs < 0 and not fallback)
+
+
+@helper
 def encode_words(
     tables: Any, data: Any, first: int, end: int, scratch: Any, cache: Any, out: Any, out_length: Any, written: int
 ) -> int:
@@ -600,17 +770,23 @@ def encode_words(
     places = cache.places
     unknown = np.int64(tables.numbers[UNIGRAM_UNKNOWN])
     joins = tables.numbers[UNIGRAM_BYTE_FALLBACK] != 1
+    bounds = cache.bounds
     before = np.int64(UNKNOWN)  # the last id of the batches before
     total = np.float32(0.0)  # the sum after out[:summed]
     summed = written
-    exponent = np.int64(exponent_of(0.0, cache))
-    most = written + np.int64(ids_until(0.0, exponent, cache))
+    exponent = np.int64(exponent_of(0.0, bounds))
+    most = written + np.int64(ids_until(0.0, exponent, bounds))
     at = first
     while at < end:
         stop = min(at + BATCH, end)
         words = np.int64(find_words(tables, data, at, stop, found))
+        while stop < end and words == 1 and stop - at < LONG_BATCH and is_running_text(data, at, stop):
+            before_stop = stop
+            stop = min(stop + BATCH, end)
+            words = np.int64(find_words(tables, data, before_stop - 1, stop, found))
+            found[0] = at
         if stop < end and words == 1:
-            stop = np.int64(batch_end(tables, data, at, end))
+            stop = np.int64(batch_end(tables, data, stop - BATCH, end))
         elif stop < end:
             words -= 1
             stop = found[words]
@@ -633,21 +809,25 @@ def encode_words(
                 # The sum is needed; and perhaps the word must be decoded with it.
                 total = add_up(total, out, summed, written, cache)
                 summed = written
-                exponent = np.int64(exponent_of(np.float64(total), cache))
-                most = written + np.int64(ids_until(np.float64(total), exponent, cache))
+                exponent = np.int64(exponent_of(np.float64(total), bounds))
+                most = written + np.int64(ids_until(np.float64(total), exponent, bounds))
                 if meta >> SAFE_SHIFT <= exponent:
                     cache.counters[SLOW] += 1
                     word = np.int64(starts[np.uint64(k)])
                     stop_word = np.int64(starts[np.uint64(k + 1)])
                     n = write_codes(tables, data, word, stop_word, scratch.codes, scratch.best32)
                     scratch.best32[0] = total
-                    walk_trie_32(tables, n, scratch.codes, scratch.best32, scratch.back)
+                    walk_text(tables, cache.roots, cache.bounds, n, scratch.codes, scratch.best32, scratch.back)
                     total = scratch.best32[n]
-                    written = np.int64(write_path(tables, data, word, stop_word, n, scratch, out, out_length, written))
-                    has_unknown |= JOINED
+                    back = scratch.back
+                    written = np.int64(
+                        write_text(tables, data, word, stop_word, n, back, cache.lengths, out, out_length, written)
+                    )
+                    has_unknown |= JOINED if written & 1 else 0
+                    written >>= 1
                     summed = written
-                    exponent = np.int64(exponent_of(np.float64(total), cache))
-                    most = written + np.int64(ids_until(np.float64(total), exponent, cache))
+                    exponent = np.int64(exponent_of(np.float64(total), bounds))
+                    most = written + np.int64(ids_until(np.float64(total), exponent, bounds))
                     continue
             count = meta & COUNT
             has_unknown |= meta
@@ -665,8 +845,8 @@ def encode_words(
             total = add_up(total, out, summed, written, cache)
             written = np.int64(join_unknown(out, out_length, begin, written, unknown, before))
             summed = written
-            exponent = np.int64(exponent_of(np.float64(total), cache))
-            most = written + np.int64(ids_until(np.float64(total), exponent, cache))
+            exponent = np.int64(exponent_of(np.float64(total), bounds))
+            most = written + np.int64(ids_until(np.float64(total), exponent, bounds))
         if written > begin:
             before = np.int64(out[np.uint64(written - 1)])
         at = stop
@@ -689,8 +869,8 @@ def encode_unigram_text(
 ) -> int:
     """Ids of segments up to `last` by sentencepiece's rule, from the one on that `state` says, with a cache of words.
 
-    Takes and returns what :func:`jittok.kernels.unigram.encode_unigram_segments` does, which does the work where the model's
-    pieces may reach over words; and these besides:
+    Takes and returns what :func:`jittok.kernels.unigram.encode_unigram_segments` does, for tables with this rule; and these
+    besides. Where the model's pieces may reach over words, nothing is cached.
 
     Parameters
     ----------
@@ -707,12 +887,12 @@ def encode_unigram_text(
     written = np.int64(state[WRITTEN])
     i = np.int64(state[SEGMENT])
     numbers = tables.numbers
-    has_words = numbers[UNIGRAM_SPACE_FIRST] == 1 and numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE
+    has_words = numbers[UNIGRAM_SPACE_FIRST] == 1
     has_words = has_words and (out_length.size == 0 or cache.lengths.size > 0)
     while i < last:
         first = np.int64(starts[i])
         end = np.int64(ends[i])
-        if end - first >= scratch.codes.size:
+        if end - first + 2 > scratch.codes.size:
             state[SEGMENT] = i
             state[WRITTEN] = written
             state[NEEDED] = end - first
@@ -724,7 +904,17 @@ def encode_unigram_text(
         if has_words:
             written = np.int64(encode_words(tables, data, first, end, scratch, cache, out, out_length, written))
         else:
-            written = np.int64(segment(tables, data, first, end, scratch, out, out_length, written))
+            n = write_codes(tables, data, first, end, scratch.codes, scratch.best32)
+            walk_text(tables, cache.roots, cache.bounds, n, scratch.codes, scratch.best32, scratch.back)
+            begin = written
+            written = np.int64(
+                write_text(tables, data, first, end, n, scratch.back, cache.lengths, out, out_length, written)
+            )
+            has_unknown = written & 1
+            written >>= 1
+            if has_unknown:
+                unknown = np.int64(numbers[UNIGRAM_UNKNOWN])
+                written = np.int64(join_unknown(out, out_length, begin, written, unknown, UNKNOWN))
         out_end[i] = written
         i += 1
     state[SEGMENT] = i

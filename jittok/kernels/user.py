@@ -13,8 +13,9 @@ from jittok.kernels.merge import new_merge_lanes
 from jittok.kernels.segments import DONE, MORE_CACHE, encode_segments
 from jittok.kernels.split import CHUNK, POSITION, SEGMENT, new_chunk
 from jittok.kernels.word_cache import (
-    CHUNK_PLACES,
     EXTRA_ROOM,
+    NEW_PLACES,
+    NEW_WORDS_ROOM,
     WRITTEN,
     empty_cache,
     new_word_cache,
@@ -132,7 +133,7 @@ def new_workspace(tables: EncodeTables, capacity: int = 1 << 16, cache_bits: int
         chunk=new_chunk(int(tables.split.numbers[N_MASKS])),
         cache=new_word_cache(cache_bits, cache_bits - 2, 1 << (cache_bits + 1), 1 << (cache_bits + 3)),
         scratch=new_word_scratch(max(4 * capacity, 4 * CHUNK + 80)),
-        lanes=new_merge_lanes(CHUNK, CHUNK_PLACES),
+        lanes=new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES),
     )
 
 

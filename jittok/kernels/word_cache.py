@@ -5,6 +5,9 @@ lines, compare keys and take the ids, look further for the others, have the mode
 order. A pre-token of at most 15 bytes is a key of 16 bytes (its bytes and its length) in an open-addressing table of
 32-byte slots; longer ones go to a second table by a 64-bit hash, with their bytes kept to compare. A chunk never
 starts with a table that it could fill by more than half, so a probe ends.
+
+New words get their slot at once, and wait until there are enough of them, for a few chunks at most: together they cost
+half as much. Until then the ids of these chunks are *held*, with a *gap* for each pre-token that was not found at once.
 """
 
 from __future__ import annotations
@@ -15,7 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_ids, load64, load_pair, make_key, multiply, prefetch, store_pair, take_ids
+from jittok.kernels.machine import (
+    copy_block,
+    copy_ids,
+    load64,
+    load_pair,
+    make_key,
+    multiply,
+    prefetch,
+    store_pair,
+    take_ids,
+)
 from jittok.kernels.split import CHUNK, COMPLETE, PIECES
 from jittok.memory import zeros
 from jittok.tables import EDGE_BYTE, read_only
@@ -43,8 +56,16 @@ ZERO = np.uint64(0)
 ONE = np.uint64(1)
 #: Most bytes that one chunk can add to the arena, or to the kept bytes of long words.
 CHUNK_BYTES = 4 * CHUNK + 256
-#: Most places that ``merge_ranked`` takes for the words of a chunk.
-CHUNK_PLACES = 16 * CHUNK + CHUNK_BYTES
+#: New words, their bytes, ids, gaps and ends of segments that are held before another chunk, at most.
+WAITING_WORDS = 48
+WAITING_BYTES = 2048
+HELD_IDS_BEFORE = 6144
+HELD_GAPS_BEFORE = 1024
+HELD_ENDS_BEFORE = 256
+#: New words at once, at most, and the places that ``merge_ranked`` takes for them.
+NEW_WORDS_ROOM = WAITING_WORDS + CHUNK + 80
+NEW_BYTES_ROOM = WAITING_BYTES + CHUNK_BYTES
+NEW_PLACES = 16 * NEW_WORDS_ROOM + NEW_BYTES_ROOM
 
 #: Positions in ``WordCache.counters``.
 USED = 0
@@ -58,6 +79,11 @@ WRITTEN = 8  # ids written so far
 NEEDED = 9  # scratch units that a long pre-token needs
 WORD_NUMBER = 10  # number of the next pre-token inside its segment
 CARRIED = 11  # bytes of pre-tokens without ids before the next id
+HELD_IDS = 12  # ids, gaps and ends of pieces that are held
+HELD_GAPS = 13
+HELD_ENDS = 14
+NEW_WORDS = 15  # words that wait to be encoded, and their bytes
+NEW_BYTES = 16
 
 
 class WordCache(NamedTuple):
@@ -79,15 +105,21 @@ class WordScratch(NamedTuple):
     previous: NDArray[np.int32]  # [capacity]
     following: NDArray[np.int32]  # [capacity]
     pending: NDArray[np.int32]  # [capacity] merge waiting in the heap for each place
-    heap: NDArray[np.int64]  # [capacity * 3 / 2 + 8]
-    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; missed: value, value
-    ids: NDArray[np.int32]  # [CHUNK_BYTES] the chunk's ids, but for those of missed pre-tokens
-    id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token: where its ids begin in `ids`
-    missed: NDArray[np.int32]  # [CHUNK + 80] pre-tokens that were not found at once
-    new_word: NDArray[np.int32]  # [CHUNK + 80] those of them that must be merged
-    new_first: NDArray[np.int32]  # [CHUNK + 80] text offset of each new word
-    new_length: NDArray[np.int32]  # [CHUNK + 80] its bytes, then its number of ids
-    new_ids: NDArray[np.int32]  # [CHUNK_PLACES]
+    heap: NDArray[np.int64]  # [capacity * 3 / 2 + 16]
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; or value, value
+    ids: NDArray[np.int32]  # [HELD_IDS_BEFORE + CHUNK_BYTES] the ids held, but for those of missed pre-tokens
+    id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token of the chunk: where its ids begin in `ids`
+    missed: NDArray[np.int32]  # [CHUNK + 80] pre-tokens of the chunk that were not found at once
+    gap_at: NDArray[np.int32]  # [HELD_GAPS_BEFORE + CHUNK + 80] where in `ids` those of missed pre-tokens belong
+    gap_place: NDArray[np.int64]  # as long: where these are, in `slots`; in `long_slots`: -1 minus that
+    end_at: NDArray[np.int32]  # [HELD_ENDS_BEFORE + CHUNK] where in `ids` pieces end
+    end_gap: NDArray[np.int32]  # as long: gaps before that
+    end_segment: NDArray[np.int64]  # as long: segments of these pieces
+    new_place: NDArray[np.int64]  # [NEW_WORDS_ROOM] as `gap_place`, of words that must be encoded
+    new_first: NDArray[np.int32]  # [NEW_WORDS_ROOM] where each begins in `new_text`
+    new_length: NDArray[np.int32]  # [NEW_WORDS_ROOM] its bytes, then its number of ids
+    new_text: NDArray[np.uint8]  # [NEW_BYTES_ROOM] their bytes
+    new_ids: NDArray[np.int32]  # [NEW_PLACES]
     key_masks: NDArray[np.uint64]  # [16 * KEY_WORDS] by length: masks of key low and high, what they are or-ed with
     codes: NDArray[np.int32]  # [capacity + 1] unigram models only, as the two others; see kernels.unigram
     best: NDArray[np.float64]  # [capacity + 1]
@@ -122,15 +154,21 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         previous=np.zeros(capacity, np.int32),
         following=np.zeros(capacity, np.int32),
         pending=np.zeros(capacity, np.int32),
-        heap=np.zeros(capacity + capacity // 2 + 8, np.int64),
+        heap=np.zeros(capacity + capacity // 2 + 16, np.int64),
         keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
-        ids=np.zeros(CHUNK_BYTES, np.int32),
+        ids=np.zeros(HELD_IDS_BEFORE + CHUNK_BYTES, np.int32),
         id_at=np.zeros(CHUNK + 81, np.int32),
         missed=np.zeros(CHUNK + 80, np.int32),
-        new_word=np.zeros(CHUNK + 80, np.int32),
-        new_first=np.zeros(CHUNK + 80, np.int32),
-        new_length=np.zeros(CHUNK + 80, np.int32),
-        new_ids=np.zeros(CHUNK_PLACES, np.int32),
+        gap_at=np.zeros(HELD_GAPS_BEFORE + CHUNK + 80, np.int32),
+        gap_place=np.zeros(HELD_GAPS_BEFORE + CHUNK + 80, np.int64),
+        end_at=np.zeros(HELD_ENDS_BEFORE + CHUNK, np.int32),
+        end_gap=np.zeros(HELD_ENDS_BEFORE + CHUNK, np.int32),
+        end_segment=np.zeros(HELD_ENDS_BEFORE + CHUNK, np.int64),
+        new_place=np.zeros(NEW_WORDS_ROOM, np.int64),
+        new_first=np.zeros(NEW_WORDS_ROOM, np.int32),
+        new_length=np.zeros(NEW_WORDS_ROOM, np.int32),
+        new_text=np.zeros(NEW_BYTES_ROOM, np.uint8),
+        new_ids=np.zeros(NEW_PLACES, np.int32),
         key_masks=new_key_masks(),
         codes=np.zeros(places, np.int32),
         best=np.zeros(places, np.float64),
@@ -224,27 +262,6 @@ def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> i
 
 
 @inlined
-def put_word(
-    slots: Any, arena: Any, counters: Any, at: int, low: np.uint64, high: np.uint64, ids: Any, first: int, n: int
-) -> np.uint64:
-    """Store `n` ids from `first` on under a key at a free slot; returns the first half of the value.
-
-    The arena has room (checked when a chunk begins). Of four ids, those beyond `n` are stored too, and mean nothing.
-    """
-    value_low = load_pair(ids, first) & VALUE_MASK | np.uint64(n) << COUNT_SHIFT
-    value_high = load_pair(ids, first + 2)
-    if n > 4:
-        value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
-        value_high = put_arena(arena, counters, ids, first, n)
-    slots[at] = low
-    slots[at + 1] = high
-    slots[at + 2] = value_low
-    slots[at + 3] = value_high
-    counters[USED] += 1
-    return value_low
-
-
-@inlined
 def put_arena(arena: Any, counters: Any, ids: Any, first: int, n: int) -> np.uint64:
     """Append `n` ids from `first` on to the arena; returns offset | count << 40."""
     offset = counters[ARENA_USED]
@@ -291,48 +308,71 @@ def find_long(text: Any, first: int, n: int, tag: np.uint64, long_slots: Any, ke
 
 
 @inlined
-def put_long(
-    long_slots: Any,
-    kept: Any,
-    arena: Any,
-    counters: Any,
-    at: int,
-    tag: np.uint64,
-    text: Any,
-    first: int,
-    length: int,
-    ids: Any,
-    first_id: int,
-    n: int,
-) -> np.uint64:
-    """Store `n` ids from `first_id` on for a word that does not fit a key, at a free place of `long_slots`.
-
-    Returns their place in the arena.
-    """
+def put_long(long_slots: Any, kept: Any, counters: Any, at: int, tag: np.uint64, text: Any, first: int, n: int) -> int:
+    """Put a word that does not fit a key at a free place of `long_slots`, as yet without ids."""
     offset = counters[KEPT_USED]
-    for i in range(length):
+    for i in range(n):
         kept[np.uint64(offset + i)] = text[np.uint64(first + i)]
-    counters[KEPT_USED] = offset + length
+    counters[KEPT_USED] = offset + n
     long_slots[at] = tag
-    long_slots[at + 1] = np.uint64(offset) | np.uint64(length) << ARENA_SHIFT
-    place = put_arena(arena, counters, ids, first_id, n)
-    long_slots[at + 2] = place
+    long_slots[at + 1] = np.uint64(offset) | np.uint64(n) << ARENA_SHIFT
+    long_slots[at + 2] = ZERO
     counters[LONG_USED] += 1
-    return place
+    return 0
+
+
+@inlined
+def hold_ends(misses: int, chunk: Any, scratch: Any) -> int:
+    """Hold where the chunk's pieces end, after ``compare_keys`` and before ``list_new_words``."""
+    state = chunk.state
+    gaps = np.int64(state[HELD_GAPS])
+    held = np.int64(state[HELD_ENDS])
+    q = np.int64(0)
+    last = np.int64(scratch.missed[np.uint64(max(misses - 1, 0))])
+    for piece in range(state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        if last < edge:
+            q = misses
+        while q < misses and scratch.missed[np.uint64(q)] < edge:
+            q += 1
+        scratch.end_at[np.uint64(held)] = scratch.id_at[np.uint64(edge)]
+        scratch.end_gap[np.uint64(held)] = gaps + q
+        scratch.end_segment[np.uint64(held)] = chunk.piece_segment[piece]
+        held += 1
+    state[HELD_ENDS] = held
+    return 0
 
 
 @inlined
 def list_new_words(misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
-    """Look further for the pre-tokens that ``compare_keys`` listed, and list those that are new.
+    """Look further for the pre-tokens that ``compare_keys`` listed: each is a gap. List those that are new.
 
-    The key of one that is found becomes its value, as in a slot; that of a new one too long for a key, its hash.
-    Returns the number of new words, which may be the same several times.
+    A new word is put where it belongs, as yet without ids, so that it is found from then on. What the cache may need
+    for its ids is counted as NEW_BYTES.
     """
+    state = chunk.state
     text = chunk.text
     word = chunk.word
     slots = cache.slots
+    long_slots = cache.long_slots
     keys = scratch.keys
-    n_new = np.int64(0)
+    long_mask = np.uint64(long_slots.size - 1)
+    gap = np.int64(state[HELD_GAPS])
+    n_new = np.int64(state[NEW_WORDS])
+    size = np.int64(state[NEW_BYTES])
+    # Hashes of those too long for a key, listed for now where new words will be.
+    long_words = scratch.new_length
+    n_long = np.int64(n_new)
+    for q in range(misses):
+        k = np.int64(scratch.missed[np.uint64(q)])
+        long_words[np.uint64(n_long)] = k
+        n_long += keys[np.uint64(k) << np.uint64(2) | ONE] == 0
+    for q in range(n_new, n_long):
+        k = np.uint64(long_words[np.uint64(q)])
+        first = np.int64(word[k])
+        tag = hash_word(text, first, np.int64(word[k + ONE]) - first) | ONE
+        keys[k << np.uint64(2)] = tag
+        prefetch(long_slots, np.int64(((tag >> np.uint64(32)) << np.uint64(2)) & long_mask))
     for q in range(misses):
         k = np.uint64(scratch.missed[np.uint64(q)])
         key = k << np.uint64(2)
@@ -340,87 +380,138 @@ def list_new_words(misses: int, chunk: Any, cache: Any, scratch: Any) -> int:
         high = keys[key + ONE]
         first = np.int64(word[k])
         length = np.int64(word[k + ONE]) - first
+        is_new = 0
         if high != 0:
-            at = find_slot(slots, keys[key + np.uint64(2)], low, high)
-            if slots[at + 1] != 0:
-                keys[key] = slots[at + 2]
-                keys[key + ONE] = slots[at + 3]
-                continue
-            if text[np.uint64(first)] == EDGE_BYTE:
-                keys[key] = put_word(slots, cache.arena, cache.counters, at, low, high, scratch.symbols, 0, 0)
-                continue
+            at = np.int64(find_slot(slots, keys[key + np.uint64(2)], low, high))
+            place = at
+            if slots[at + 1] == 0:
+                slots[at] = low
+                slots[at + 1] = high
+                slots[at + 2] = np.uint64(IN_ARENA) << COUNT_SHIFT
+                slots[at + 3] = ZERO
+                cache.counters[USED] += 1
+                is_new = 1
+                if text[np.uint64(first)] == EDGE_BYTE:
+                    slots[at + 2] = ZERO
+                    is_new = 0
         else:
-            tag = hash_word(text, first, length) | ONE
-            keys[key] = tag
-            at = find_long(text, first, length, tag, cache.long_slots, cache.kept)
-            if cache.long_slots[at] != 0:
-                keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
-                keys[key + ONE] = cache.long_slots[at + 2]
-                continue
-        scratch.new_first[np.uint64(n_new)] = first
-        scratch.new_length[np.uint64(n_new)] = length
-        scratch.new_word[np.uint64(n_new)] = np.int64(k)
-        n_new += 1
-    return n_new
+            at = np.int64(find_long(text, first, length, low, long_slots, cache.kept))
+            place = -1 - at
+            if long_slots[at] == 0:
+                put_long(long_slots, cache.kept, cache.counters, at, low, text, first, length)
+                is_new = 1
+        scratch.gap_at[np.uint64(gap)] = scratch.id_at[k]
+        scratch.gap_place[np.uint64(gap)] = place
+        gap += 1
+        if is_new == 1:
+            scratch.new_place[np.uint64(n_new)] = place
+            scratch.new_first[np.uint64(n_new)] = size
+            scratch.new_length[np.uint64(n_new)] = length
+            for i in range(0, length, 64):
+                copy_block(scratch.new_text, size + i, text, first + i)
+            n_new += 1
+            size += length
+    state[HELD_GAPS] = gap
+    state[NEW_WORDS] = n_new
+    state[NEW_BYTES] = size
+    return 0
 
 
 @inlined
-def find_word(k: int, chunk: Any, cache: Any, scratch: Any) -> int:
-    """Where a new word is, or belongs, in the table for its length; -1 minus that where it is already."""
-    key = np.uint64(k) << np.uint64(2)
-    low = scratch.keys[key]
-    high = scratch.keys[key + ONE]
-    if high != 0:
-        at = find_slot(cache.slots, scratch.keys[key + np.uint64(2)], low, high)
-        return at if cache.slots[at + 1] == 0 else -1 - at
-    first = np.int64(chunk.word[np.uint64(k)])
-    length = np.int64(chunk.word[np.uint64(k + 1)]) - first
-    at = find_long(chunk.text, first, length, low, cache.long_slots, cache.kept)
-    return at if cache.long_slots[at] == 0 else -1 - at
+def word_length(place: int, cache: Any) -> int:
+    """Bytes of a word in the cache. `place` is that of ``list_new_words``."""
+    if place >= 0:
+        return np.int64(cache.slots[np.uint64(place + 1)] >> COUNT_SHIFT)
+    return np.int64(cache.long_slots[np.uint64(-place)] >> ARENA_SHIFT)
 
 
 @inlined
-def keep_word(k: int, found: int, chunk: Any, cache: Any, scratch: Any, ids: Any, first_id: int, n: int) -> int:
-    """Make a new word's key its value: `n` ids from `first_id` on, which are kept, or what is kept already.
+def keep_ids(place: int, cache: Any, ids: Any, first: int, n: int) -> int:
+    """Give a new word its `n` ids, from `first` on. `place` is that of ``list_new_words``.
 
-    `found` is what ``find_word`` says.
+    The arena has room (checked when a chunk begins). Of four ids, those beyond `n` are stored too, and mean nothing.
     """
-    slots = cache.slots
-    long_slots = cache.long_slots
-    keys = scratch.keys
-    key = np.uint64(k) << np.uint64(2)
-    at = found if found >= 0 else -1 - found
-    if keys[key + ONE] != 0:
-        if found >= 0:
-            put_word(slots, cache.arena, cache.counters, at, keys[key], keys[key + ONE], ids, first_id, n)
-        keys[key] = slots[at + 2]
-        keys[key + ONE] = slots[at + 3]
+    if place >= 0:
+        value_low = load_pair(ids, first) & VALUE_MASK | np.uint64(n) << COUNT_SHIFT
+        value_high = load_pair(ids, first + 2)
+        if n > 4:
+            value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
+            value_high = put_arena(cache.arena, cache.counters, ids, first, n)
+        cache.slots[place + 2] = value_low
+        cache.slots[place + 3] = value_high
     else:
-        if found >= 0:
-            first = np.int64(chunk.word[np.uint64(k)])
-            length = np.int64(chunk.word[np.uint64(k + 1)]) - first
-            put_long(
-                long_slots,
-                cache.kept,
-                cache.arena,
-                cache.counters,
-                at,
-                keys[key],
-                chunk.text,
-                first,
-                length,
-                ids,
-                first_id,
-                n,
-            )
-        keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
-        keys[key + ONE] = long_slots[at + 2]
+        cache.long_slots[1 - place] = put_arena(cache.arena, cache.counters, ids, first, n)
+    return 0
+
+
+@inlined
+def write_ids(chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, written: int) -> int:
+    """Write the ids held, in order, and where pieces end; returns the new number of ids. Nothing is held afterwards.
+
+    Sixteen at a time are copied, so that EXTRA_ROOM places past the last may be touched.
+    """
+    state = chunk.state
+    ids = scratch.ids
+    slots = cache.slots
+    arena = cache.arena
+    taken = np.int64(0)
+    gap = np.int64(0)
+    for end in range(state[HELD_ENDS]):
+        last_gap = np.int64(scratch.end_gap[np.uint64(end)])
+        while True:
+            until = np.int64(scratch.end_at[np.uint64(end)])
+            if gap < last_gap:
+                until = np.int64(scratch.gap_at[np.uint64(gap)])
+            for i in range(0, until - taken, 16):
+                copy_ids(out, written + i, ids, taken + i)
+            written += until - taken
+            taken = until
+            if gap >= last_gap:
+                break
+            place = np.int64(scratch.gap_place[np.uint64(gap)])
+            gap += 1
+            if place >= 0:
+                value_low = slots[np.uint64(place + 2)]
+                value_high = slots[np.uint64(place + 3)]
+                count = np.int64(value_low >> COUNT_SHIFT)
+                if count != IN_ARENA:
+                    store_pair(out, written, value_low & VALUE_MASK)
+                    store_pair(out, written + 2, value_high)
+                    written += count
+                    continue
+            else:
+                value_high = cache.long_slots[np.uint64(1 - place)]
+            offset = np.int64(value_high & ARENA_MASK)
+            count = np.int64(value_high >> ARENA_SHIFT)
+            for i in range(0, count, 16):
+                copy_ids(out, written + i, arena, offset + i)
+            written += count
+        out_end[scratch.end_segment[np.uint64(end)]] = written
+    state[HELD_IDS] = 0
+    state[HELD_GAPS] = 0
+    state[HELD_ENDS] = 0
+    return written
+
+
+@inlined
+def take_values(misses: int, cache: Any, scratch: Any) -> int:
+    """Replace the keys of the chunk's missed pre-tokens, which alone are held and known by now, by their values."""
+    keys = scratch.keys
+    for q in range(misses):
+        key = np.uint64(scratch.missed[np.uint64(q)]) << np.uint64(2)
+        place = np.int64(scratch.gap_place[np.uint64(q)])
+        if place >= 0:
+            keys[key] = cache.slots[np.uint64(place + 2)]
+            keys[key + ONE] = cache.slots[np.uint64(place + 3)]
+        else:
+            keys[key] = np.uint64(IN_ARENA) << COUNT_SHIFT
+            keys[key + ONE] = cache.long_slots[np.uint64(1 - place)]
     return 0
 
 
 @inlined
 def missed_count(k: int, scratch: Any) -> int:
-    """Number of ids of a pre-token that ``compare_keys`` listed, and that is known by now."""
+    """Number of ids of a pre-token that ``compare_keys`` listed, after ``take_values``."""
     key = np.uint64(k) << np.uint64(2)
     count = np.int64(scratch.keys[key] >> COUNT_SHIFT)
     if count == IN_ARENA:
@@ -429,49 +520,15 @@ def missed_count(k: int, scratch: Any) -> int:
 
 
 @inlined
-def write_ids(misses: int, chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, written: int) -> int:
-    """Write the ids of all pre-tokens in order, and where pieces end; returns the new number of ids.
-
-    Ids lie ready but for those of the pre-tokens listed. Sixteen at a time are copied, so that EXTRA_ROOM places past
-    the last may be touched.
-    """
-    keys = scratch.keys
-    ids = scratch.ids
-    id_at = scratch.id_at
-    missed = scratch.missed
-    arena = cache.arena
-    taken = np.int64(0)
-    q = np.int64(0)
-    for piece in range(chunk.state[PIECES]):
-        edge = np.int64(chunk.piece_end_word[piece])
-        while True:
-            k = edge
-            if q < misses and missed[np.uint64(q)] < edge:
-                k = np.int64(missed[np.uint64(q)])
-            until = np.int64(id_at[np.uint64(k)])
-            for i in range(0, until - taken, 16):
-                copy_ids(out, written + i, ids, taken + i)
-            written += until - taken
-            taken = until
-            if k == edge:
-                break
-            q += 1
-            value_low = keys[np.uint64(k) << np.uint64(2)]
-            value_high = keys[np.uint64(k) << np.uint64(2) | ONE]
-            count = np.int64(value_low >> COUNT_SHIFT)
-            if count != IN_ARENA:
-                store_pair(out, written, value_low & VALUE_MASK)
-                store_pair(out, written + 2, value_high)
-            else:
-                offset = np.int64(value_high & ARENA_MASK)
-                count = np.int64(value_high >> ARENA_SHIFT)
-                for i in range(0, count, 16):
-                    copy_ids(out, written + i, arena, offset + i)
-            written += count
-        if q < misses and missed[np.uint64(q)] == edge:
-            q += 1
-        out_end[chunk.piece_segment[piece]] = written
-    return written
+def is_worth_waiting(state: Any) -> bool:
+    """Whether what is held leaves room for another chunk, and few words wait."""
+    return (
+        state[NEW_WORDS] < WAITING_WORDS
+        and state[NEW_BYTES] < WAITING_BYTES
+        and state[HELD_IDS] < HELD_IDS_BEFORE
+        and state[HELD_GAPS] < HELD_GAPS_BEFORE
+        and state[HELD_ENDS] < HELD_ENDS_BEFORE
+    )
 
 
 @inlined
@@ -513,13 +570,13 @@ def write_word_numbers(
 
 
 @inlined
-def is_full(cache: Any) -> bool:
-    """Whether a whole chunk more might not fit into the cache."""
+def is_full(cache: Any, waiting: int) -> bool:
+    """Whether a whole chunk more might not fit into the cache, when new words of `waiting` bytes have their ids."""
     counters = cache.counters
     return (
         counters[USED] + CHUNK > cache.slots.size >> 3
         or counters[LONG_USED] + CHUNK // 8 > cache.long_slots.size >> 3
-        or counters[ARENA_USED] + CHUNK_BYTES > cache.arena.size
+        or counters[ARENA_USED] + waiting + CHUNK_BYTES > cache.arena.size
         or counters[KEPT_USED] + CHUNK_BYTES > cache.kept.size
     )
 

@@ -508,6 +508,28 @@ def sort_words(data: Any, start: Any, size: Any, counts: Any, prefix: Any, order
 
 
 @kernel
+def first_unordered(data: Any, indptr: Any) -> int:
+    """Find a word that is not behind the one before it in the order of bytes.
+
+    Parameters
+    ----------
+    data : uint8[m]
+    indptr : int64[n + 1]
+        Word i is ``data[indptr[i]:indptr[i + 1]]``.
+
+    Returns
+    -------
+    int
+        Its number, or -1.
+    """
+    for i in range(1, indptr.size - 1):
+        before, first = indptr[i - 1], indptr[i]
+        if compare_words(data, before, first - before, data, first, indptr[i + 1] - first, 0) >= 0:
+            return i
+    return -1
+
+
+@kernel
 def merge_words(data: Any, indptr: Any, counts: Any, other: Any, other_indptr: Any, other_counts: Any, out: Any,
                 out_indptr: Any, out_counts: Any) -> int:  # fmt: skip
     """Merge two sorted lists of words; the counts of those in both are added.

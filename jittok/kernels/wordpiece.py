@@ -27,8 +27,7 @@ from jittok._jit import helper, inlined, kernel
 from jittok.kernels.split import COMPLETE, PIECES, WORDS
 from jittok.kernels.word_cache import (
     CARRIED,
-    find_word,
-    keep_word,
+    keep_ids,
     missed_count,
 )
 from jittok.tables import (
@@ -290,17 +289,13 @@ def wordpiece_word(tables: Any, data: Any, first: int, end: int, scratch: Any) -
 
 
 @inlined
-def cut_new_words(tables: Any, n_new: int, chunk: Any, cache: Any, scratch: Any, lanes: Any) -> int:
+def cut_new_words(tables: Any, n_new: int, cache: Any, scratch: Any, lanes: Any) -> int:
     """Cut the new words of a chunk into tokens, and keep these."""
     for q in range(n_new):
-        k = np.int64(scratch.new_word[np.uint64(q)])
-        found = find_word(k, chunk, cache, scratch)
-        count = np.int64(0)
-        if found >= 0:
-            first = np.int64(scratch.new_first[np.uint64(q)])
-            end = first + np.int64(scratch.new_length[np.uint64(q)])
-            count = np.int64(wordpiece_word(tables, chunk.text, first, end, scratch))
-        keep_word(k, found, chunk, cache, scratch, scratch.symbols, 0, count)
+        first = np.int64(scratch.new_first[np.uint64(q)])
+        end = first + np.int64(scratch.new_length[np.uint64(q)])
+        count = np.int64(wordpiece_word(tables, scratch.new_text, first, end, scratch))
+        keep_ids(np.int64(scratch.new_place[np.uint64(q)]), cache, scratch.symbols, 0, count)
     return 0
 
 

@@ -19,12 +19,13 @@ import hashlib
 import inspect
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from jittok.build.merge_tables import byte_alphabet
 from jittok.errors import ArgumentError, ArgumentTypeError
-from jittok.spec import AddedToken, BPEModel, ByteLevel, TokenizerSpec
+from jittok.spec import AddedToken, BPEModel, ByteLevel, RankModel, TokenizerSpec
 from jittok.training.progress import check_checkpoint
 from jittok.training.steps import Steps, read_steps
 from jittok.training.vocabulary_learning import (
@@ -61,8 +62,9 @@ class Base(NamedTuple):
     """A vocabulary to go on with."""
 
     spec: TokenizerSpec
-    model: BPEModel
+    model: BPEModel  # of byte ranks: their tokens in the byte alphabet, without merges
     ids: dict[str, int]  # of all tokens, in order of id
+    has_ranks: bool
 
 
 def read_base(base: Tokenizer | str | os.PathLike[str]) -> Base:
@@ -71,7 +73,7 @@ def read_base(base: Tokenizer | str | os.PathLike[str]) -> Base:
     Parameters
     ----------
     base
-        A tokenizer with a :class:`~jittok.spec.BPEModel`, or the path of one.
+        A tokenizer with a :class:`~jittok.spec.BPEModel` or a :class:`~jittok.spec.RankModel`, or the path of one.
     """
     from jittok.tokenizer import Tokenizer, load
 
@@ -80,10 +82,15 @@ def read_base(base: Tokenizer | str | os.PathLike[str]) -> Base:
     if not isinstance(base, Tokenizer):
         raise ArgumentTypeError(f"base: expected a Tokenizer or the path of one, got {type(base).__name__}")
     model = base.spec.model
+    has_ranks = isinstance(model, RankModel)
+    if isinstance(model, RankModel):
+        letters = {byte: letter for letter, byte in byte_alphabet().items()}
+        vocab = {"".join(map(letters.__getitem__, token)): rank for token, rank in model.ranks.items()}
+        model = BPEModel(vocab, ())
     if not isinstance(model, BPEModel):
         raise ArgumentError(
-            f"base: only a BPE vocabulary with merges can be continued, this is a {type(model).__name__}; convert it to a "
-            "tokenizer.json first"
+            f"base: only a BPE vocabulary with merges or byte ranks can be continued, this is a {type(model).__name__}; "
+            "convert it to a tokenizer.json first"
         )
     ids = dict(model.vocab)
     for token in base.spec.added_tokens:
@@ -91,7 +98,7 @@ def read_base(base: Tokenizer | str | os.PathLike[str]) -> Base:
             raise ArgumentError(f"base: the token {token.content!r} has two ids; it cannot be continued")
     if len(set(ids.values())) != len(ids):
         raise ArgumentError("base: two tokens have the same id; it cannot be continued")
-    return Base(base.spec, model, dict(sorted(ids.items(), key=lambda item: item[1])))
+    return Base(base.spec, model, dict(sorted(ids.items(), key=lambda item: item[1])), has_ranks)
 
 
 def _digest(base: Base | None) -> str | None:
@@ -122,19 +129,23 @@ def start_with_base(counts: WordCounts, byte_level: bool, options: BPEOptions, b
     tokens = start.tokens
     added = {token.content for token in (*base.spec.added_tokens, *options.special_tokens)} - model.vocab.keys()
     special = {token for token in added if len(token) > 1}
-    words_spec = TokenizerSpec(
-        replace(
-            model,
-            vocab={token: number for number, token in enumerate(tokens) if token not in special},
-            unk_token=None,
-            byte_fallback=False,
-            fuse_unk=False,
-        ),
-        pre_tokenizers=(ByteLevel(add_prefix_space=False, use_regex=False),) if byte_level else (),
-    )
+    vocab = {token: number for number, token in enumerate(tokens) if token not in special}
+    if base.has_ranks:
+        words_spec = TokenizerSpec(RankModel(_as_bytes(vocab)), reference="tiktoken")
+    else:
+        words_spec = TokenizerSpec(
+            replace(model, vocab=vocab, unk_token=None, byte_fallback=False, fuse_unk=False),
+            pre_tokenizers=(ByteLevel(add_prefix_space=False, use_regex=False),) if byte_level else (),
+        )
     batch = Tokenizer(words_spec).encode_batch((counts.data, counts.indptr), add_special_tokens=False)
     lengths = [max(len(token.removeprefix(prefix).removesuffix(suffix)), 1) for token in tokens]
     return start._replace(words=Words(batch.ids, batch.indptr, counts.counts), lengths=lengths)
+
+
+def _as_bytes(vocab: Mapping[str, int]) -> dict[bytes, int]:
+    """Tokens in the byte alphabet as the bytes that they stand for."""
+    alphabet = byte_alphabet()
+    return {bytes(map(alphabet.__getitem__, token)): number for token, number in vocab.items()}
 
 
 # ------------------------------------------------------------------------------------------------------ the function
@@ -186,7 +197,8 @@ def train_bpe(
         were made, so that `normalizer` and `pre_tokenizer` need not be given.
     base
         A tokenizer to go on with, or its path: all its ids and merges stay, new ones come after them. Normalizers and
-        all else are the base's.
+        all else are the base's. One of byte ranks (.tiktoken, tekken.json) is continued with further ranks; pass a file
+        that is no known encoding as :func:`jittok.load` gives it, which needs its pattern.
     vocab_sizes
         Instead of `vocab_size`: several, learned in one run. Each gets what its own run would.
     min_frequency
@@ -231,7 +243,7 @@ def train_bpe(
     Returns
     -------
     Tokenizer, or dict of int to Tokenizer
-        With `vocab_sizes`, by size. The same for every number of threads and order of texts.
+        With `vocab_sizes`, by size, the smallest first. The same for every number of threads and order of texts.
 
     Raises
     ------
@@ -271,6 +283,8 @@ def train_bpe(
             normalizer = known.spec.normalizers
         if pre_tokenizer is None:
             pre_tokenizer = known.spec.pre_tokenizers
+            if known.has_ranks:  # their letters are bytes
+                pre_tokenizer = (*pre_tokenizer, ByteLevel(add_prefix_space=False, use_regex=False))
     chosen = bpe_options(
         min_frequency=min_frequency,
         special_tokens=special_tokens,
@@ -311,7 +325,7 @@ def train_bpe(
 def _tokenizer(spec: TokenizerSpec) -> Tokenizer:
     from jittok.tokenizer import Tokenizer
 
-    return Tokenizer(spec)
+    return Tokenizer.deferred(spec)
 
 
 def _new_spec(
@@ -347,17 +361,30 @@ def _continued_spec(
     vocab = dict(base.ids)
     following = max(vocab.values(), default=-1) + 1
     vocab.update((token, following + i) for i, token in enumerate(tokens[len(vocab) :]))
-    known = set(base.model.merges)
-    merges = (*base.model.merges, *(pair for pair in pairs if pair not in known))
+    if base.has_ranks:
+        special = base.ids.keys() - base.model.vocab.keys() | {token.content for token in options.special_tokens}
+        ranks = _as_bytes({token: number for token, number in vocab.items() if token not in special})
+        model: BPEModel | RankModel = RankModel(ranks)
+    else:
+        known = set(base.model.merges)
+        merges = (*base.model.merges, *(pair for pair in pairs if pair not in known))
+        model = replace(base.model, vocab=vocab, merges=merges)
     added = {token.content: token for token in base.spec.added_tokens}
     added.update((token.content, token) for token in with_ids(options.special_tokens, vocab))
-    return replace(
+    result = replace(
         base.spec,
-        model=replace(base.model, vocab=vocab, merges=merges),
+        model=model,
         added_tokens=tuple(sorted(added.values(), key=lambda token: token.id)),
         normalizers=steps.normalizers,
         pre_tokenizers=steps.pre_tokenizers,
         source_format="tokenizer.json",
+    )
+    if not base.has_ranks:
+        return result
+    # It is none of the known encodings any more.
+    extra = {name: value for name, value in base.spec.extra.items() if name != "encoding"}
+    return replace(
+        result, pre_tokenizers=steps.pre_tokenizers[:-1], source_format=base.spec.source_format, extra=extra
     )
 
 

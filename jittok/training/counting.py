@@ -167,7 +167,7 @@ class Counting:
         with self._lock:
             path = self._folder / f"run-{self._n_runs}"
             self._n_runs += 1
-        write_arrays(path, _RUN, 1, {}, words._asdict(), durable=False)
+        save_run(words, path)
         return path
 
 
@@ -241,7 +241,7 @@ class _Table:
         slot_bits, long_bits, kept = self._bits
         # Four times as many places while the table is small: moving words costs little in all.
         if used + CHUNK > 1 << (slot_bits - 1):
-            slot_bits += 2 if slot_bits < 18 else 1
+            slot_bits += 2 if slot_bits < 17 else 1
         if long_used + CHUNK // 8 > 1 << (long_bits - 1):
             long_bits += 2 if long_bits < 16 else 1
         if kept_used + max(needed, CHUNK_BYTES) > kept:
@@ -325,7 +325,35 @@ def _merged_pair(one: Words, other: Words) -> Words:
     return _shortened(out, int(size))
 
 
-def merged_by_parts(runs: Sequence[Words], memory_limit: int, folder: Path) -> Words:
+def sorted_words(data: NDArray[np.uint8], indptr: NDArray[np.int64], counts: NDArray[np.int64]) -> Words:
+    """Words in the order of their bytes, equal ones counted together.
+
+    Parameters
+    ----------
+    data, indptr, counts
+        uint8[m], int64[n + 1], int64[n], in any order.
+    """
+    from jittok.kernels.word_counting import sort_words
+
+    n = len(counts)
+    start, size = indptr[:-1].copy(), np.diff(indptr)
+    prefix = np.zeros(n, np.uint64)
+    for i in range(8):
+        prefix <<= np.uint64(8)
+        within = size > i
+        prefix[within] |= data[start[within] + i]
+    order = np.argsort(prefix)
+    out = Words(np.empty(int(indptr[-1]), np.uint8), np.empty(n + 1, np.int64), np.empty(n, np.int64))
+    n = int(sort_words(data, start, size, counts.copy(), prefix, order, np.empty(n, np.int64), *out))
+    return _shortened(out, n)
+
+
+def save_run(words: Words, path: Path) -> None:
+    """Write sorted words to a temporary file, for :func:`load_run`."""
+    write_arrays(path, _RUN, 1, {}, words._asdict(), durable=False)
+
+
+def merged_by_parts(runs: Sequence[Words], memory_limit: int, folder: Path, spare: int = 0) -> Words:
     """The words of several runs together, mapped from a file; it takes little memory to make it.
 
     Parameters
@@ -336,6 +364,8 @@ def merged_by_parts(runs: Sequence[Words], memory_limit: int, folder: Path) -> W
         Bytes to use, about.
     folder
         For temporary files. The result may be used after it is gone, where the system lets open files be removed.
+    spare
+        Bytes behind those of the words.
     """
     names = ("counts", "indptr", "data")
     paths = {name: folder / f"merged-{name}" for name in names}
@@ -348,9 +378,10 @@ def merged_by_parts(runs: Sequence[Words], memory_limit: int, folder: Path) -> W
             data.write(part.data.data)
             n_words += len(part.counts)
             n_bytes += len(part.data)
+        data.write(bytes(spare))
     mapped = [
         _mapped(paths[name], dtype, n)
-        for name, dtype, n in (("data", "u1", n_bytes), ("indptr", "<i8", n_words + 1), ("counts", "<i8", n_words))
+        for name, dtype, n in (("data", "u1", n_bytes + spare), ("indptr", "<i8", n_words + 1), ("counts", "<i8", n_words))
     ]
     return Words(*mapped)
 

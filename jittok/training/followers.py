@@ -10,19 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.engine import thread_count
-from jittok.errors import ArgumentTypeError
+from jittok.errors import ArgumentTypeError, UnsupportedError
 from jittok.tables import read_only
 from jittok.training.progress import Progress
 from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
     SentencePieceCorpus,
+    Spill,
     TextCounter,
     WordCounter,
     alphabet_of,
     decoded_words,
+    merged_counters,
     reads_paths,
     some_texts,
+    spilling,
+    taken_from,
     whole_texts,
     words_of_counts,
 )
@@ -52,6 +56,7 @@ def load_followed(
     *,
     counts: Any = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: bool = False,
     **reading: Any,
 ) -> tuple[SentencePieceCorpus, Followers]:
@@ -59,7 +64,7 @@ def load_followed(
 
     Parameters
     ----------
-    texts, options, counts, threads, progress, **reading
+    texts, options, counts, threads, memory_limit, progress, **reading
         As there. Counts do not say what comes after words, so of every word that occurs twice the last one is taken to
         end a sentence.
 
@@ -75,7 +80,12 @@ def load_followed(
         corpus, _ = _ordered(words, None, alphabet)
         return corpus, _before_blanks(corpus.counts, np.minimum(corpus.counts // 2, 1), -1)
     if options.split_by_whitespace and options.add_dummy_prefix and not options.treat_whitespace_as_suffix:
-        return _counted(texts, options, threads, progress, reading)
+        return _counted(texts, options, threads, memory_limit, progress, reading)
+    if memory_limit is not None:
+        raise UnsupportedError(
+            "memory_limit: whole texts are kept without split_by_whitespace and add_dummy_prefix, or with "
+            "treat_whitespace_as_suffix; leave it out, and train on a sample"
+        )
     return _looked_at(texts, options, reading)
 
 
@@ -89,8 +99,16 @@ class _EndCounter(TextCounter):
     of which `k` vanish, the last one in the end is the first from number ``n - k - 1`` on that does not.
     """
 
-    def __init__(self, options: SentencePieceOptions, report: TextReport, strips: bool):
-        super().__init__(options, report, strips)
+    def __init__(
+        self,
+        options: SentencePieceOptions,
+        report: TextReport,
+        strips: bool,
+        spill: Spill | None = None,
+        spill_of_ends: Spill | None = None,
+    ):
+        super().__init__(options, report, strips, spill)
+        self._spill_of_ends = spill_of_ends
         self._free_ends: list[WordCounter] = []
         self._n = 0
         self._vanished = 0
@@ -101,8 +119,8 @@ class _EndCounter(TextCounter):
         from jittok.kernels.sentencepiece_corpus import WHOLE
         from jittok.kernels.train_unigram import copy_last_words
 
-        counter = self._free.pop() if self._free else WordCounter(self._mode)
-        counter_of_ends = self._free_ends.pop() if self._free_ends else WordCounter(WHOLE)
+        counter = taken_from(self._free) or WordCounter(self._mode, self._spill)
+        counter_of_ends = taken_from(self._free_ends) or WordCounter(WHOLE, self._spill_of_ends)
         left_out = np.zeros(3, np.int64)
         data, starts, ends = self.reader.read(batch, self._strips, left_out)
         counter.add(data, starts, ends)
@@ -128,10 +146,9 @@ class _EndCounter(TextCounter):
 
     def ends(self) -> tuple[CountedWords, bytes]:
         """The last words of sentences, and that of the last one."""
-        counters = self._free_ends or [WordCounter(0)]
-        for other in counters[1:]:
-            words = other.words()
-            counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts)
+        ends = None if self._spill_of_ends is None else self._spill_of_ends.merged(self._free_ends)
+        if ends is None:
+            ends = merged_counters(self._free_ends or [WordCounter(0)]).words()
         last = b""
         for first, data, indptr in self._kept:
             at = max(self._n - self._vanished - 1 - first, 0)
@@ -140,20 +157,27 @@ class _EndCounter(TextCounter):
                 k = at + int(there[0])
                 last = data[indptr[k] : indptr[k + 1]].tobytes()
                 break
-        return counters[0].words(), last
+        return ends, last
 
 
 def _counted(
-    texts: object, options: SentencePieceOptions, threads: int | None, progress: bool, reading: dict[str, Any]
+    texts: object,
+    options: SentencePieceOptions,
+    threads: int | None,
+    memory_limit: int | None,
+    progress: bool,
+    reading: dict[str, Any],
 ) -> tuple[SentencePieceCorpus, Followers]:
     """Words, which all begin with blanks; so of what follows only the ends of sentences must be counted."""
     report = TextReport()
-    counter = _EndCounter(options, report, not reads_paths(texts))
-    with Progress(None, "B", "counting words", progress) as bar:
-        batches = some_texts(texts, options, report, reading)
-        counter.run(batches, thread_count(threads), bar)
-    words = counter.words()
-    ends, last = counter.ends()
+    # Half of the memory for words, and half for the last ones of sentences.
+    with spilling(memory_limit, threads, 2) as spill, spilling(memory_limit, threads, 2) as spill_of_ends:
+        counter = _EndCounter(options, report, not reads_paths(texts), spill, spill_of_ends)
+        with Progress(None, "B", "counting words", progress) as bar:
+            batches = some_texts(texts, options, report, reading)
+            counter.run(batches, thread_count(threads), bar)
+        words = counter.words()
+        ends, last = counter.ends()
     alphabet = alphabet_of(words, options)
     # The very last word once more, to find its number.
     n = int(ends.indptr[-1])

@@ -13,11 +13,11 @@ from jittok.kernels import train_bpe as kernels
 from jittok.kernels import train_wordpiece as likelihood
 from jittok.tables import read_only
 
-#: Entries that a call of a kernel visits, about: some hundredths of a second.
+#: Places that a call of a kernel visits, about: some hundredths of a second.
 SLICE = 1 << 20
-#: Pairs that there is room for at first, and entries for each letter.
+#: Pairs, and events of a merge, that there is room for at first.
 FIRST_PAIRS = 1 << 12
-FIRST_ENTRIES = 2
+FIRST_EVENTS = 1 << 12
 #: Bytes of a token, about.
 TOKEN_BYTES = 10
 #: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
@@ -114,7 +114,7 @@ class MergeLearner:
         self._prefix = np.frombuffer(rules.prefix, np.uint8)
         # A word of one letter has no pairs, but counts for its letter's likelihood.
         self._least = 1 if rules.by_likelihood else 2
-        cells, used = _cells(words, self._least)
+        cells, used, weights = _cells(words, self._least)
         if used > _LARGEST // 3:
             raise ArgumentError(
                 f"the words have {used:,} letters in all, more than {_LARGEST // 3:,}; leave out rare words, or cut texts"
@@ -144,9 +144,12 @@ class MergeLearner:
         self._training = kernels.Training(
             numbers=numbers,
             cells=cells,
-            counts=read_only(np.ascontiguousarray(words.counts, np.int64)),
+            weights=weights,
             pairs=_no_pairs(n_pairs),
-            entries=np.empty(2 * min(FIRST_ENTRIES * used + 16, _LARGEST), np.int32),
+            # All there ever are; memory that is not used is not taken.
+            places=np.empty(3 * used, np.int32),
+            events=np.empty(2 * FIRST_EVENTS, np.int32),
+            runs=np.empty(0, np.int32),
             tokens=kernels.Tokens(data, indptr, length, np.full(_power_of_two(2 * capacity), -1, np.int32)),
             stamps=np.zeros(4 * capacity, np.int32),
             chains=np.full(2 * capacity, -1, np.int32),
@@ -161,7 +164,7 @@ class MergeLearner:
         self._scores: likelihood.Scores | None = None
         if rules.by_likelihood:
             self._scores = likelihood.Scores(np.zeros(capacity, np.int64), np.empty(0, np.float64), np.empty(0, np.int32))
-        self._is_counted = False
+        self._is_placing = self._is_counted = False
 
     # ------------------------------------------------------------------------------------------------------- running
 
@@ -195,16 +198,20 @@ class MergeLearner:
 
     def _count_pairs(self, after_slice: Callable[[int], object]) -> None:
         table = np.full(1 << 14, -1, np.int32)
-        while True:
+        while not self._is_placing:
             status = kernels.count_pairs(self._training, table, self._used, 4 * SLICE)
             if status == kernels.DONE:
-                break
-            if status == kernels.PAUSED:
+                self._training.numbers[kernels.CELL_AT] = 1
+                self._is_placing = True
+            elif status == kernels.PAUSED:
                 after_slice(self.size)
             elif status == kernels.MORE_TABLE:
                 table = np.full(2 * len(table), -1, np.int32)
             else:
                 self._grow(status)
+        del table
+        while kernels.place_pairs(self._training, self._used, 4 * SLICE) != kernels.DONE:
+            after_slice(self.size)
         heap = self._heap_size()
         self._training = self._training._replace(heap_count=np.empty(heap, np.int64), heap_pair=np.empty(heap, np.int32))
         if self._scores is None:
@@ -229,12 +236,11 @@ class MergeLearner:
                 level=_larger(training.level, self._number(kernels.LEVEL_PAIRS), size),
                 links=_larger(training.links, 2 * self._number(kernels.LINKED), 2 * size),
             )
-        elif status == kernels.MORE_ENTRIES:
-            used = self._number(kernels.ENTRIES)
-            size = min(used + used // 2 + 2 * self._used, _LARGEST)
-            if 2 * size <= len(training.entries):
-                raise ArgumentError("the words have too many letters in all; leave out rare words")
-            training = training._replace(entries=_larger(training.entries, 2 * used, 2 * size))
+        elif status == kernels.MORE_EVENTS:
+            training = training._replace(events=np.empty(2 * len(training.events) + 64, np.int32))
+        elif status == kernels.MORE_RUNS:
+            used = kernels.RUN * self._number(kernels.RUNS)
+            training = training._replace(runs=_larger(training.runs, used, 2 * len(training.runs) + 64 * kernels.RUN))
         elif status == kernels.MORE_MERGES:
             used = 3 * self._number(kernels.MERGES)
             training = training._replace(merges=_larger(training.merges, used, 2 * used + 192))
@@ -296,38 +302,41 @@ class MergeLearner:
         symbols = np.empty(self._used, np.int32)
         indptr, counts = np.empty(self._used + 1, np.int64), np.empty(self._used, np.int64)
         n = kernels.symbols_of_cells(
-            self._training.cells, self._used, self._training.counts, self._least, symbols, indptr, counts
+            self._training.cells, self._used, self._training.weights, self._least, symbols, indptr, counts
         )
         return Words(symbols[: int(indptr[n])], indptr[: n + 1], counts[:n])
 
 
-def _cells(words: Words | Letters, least: int) -> tuple[NDArray[np.int32], int]:
-    """Words as cells, and the number of these."""
+def _cells(words: Words | Letters, least: int) -> tuple[NDArray[np.int32], int, NDArray[np.int64]]:
+    """Words as cells, the number of these, and counts that are too large for cells."""
+    counts = read_only(np.ascontiguousarray(words.counts, np.int64))
+    weights = np.zeros(1 + int((counts > kernels.MOST_IN_CELL).sum()), np.int64)
     if isinstance(words, Words):
         cells = np.empty(kernels.CELL * (len(words.symbols) + len(words.indptr)), np.int32)
         used = kernels.fill_cells_of_symbols(
-            read_only(words.symbols), read_only(words.indptr), read_only(words.counts), least, cells
+            read_only(words.symbols), read_only(words.indptr), counts, least, cells, weights
         )
-        return cells, int(used)
+        return cells, int(used), weights
     cells = np.empty(kernels.CELL * (len(words.data) + len(words.indptr)), np.int32)
     used = kernels.fill_cells(
         read_only(words.data),
         read_only(words.indptr),
-        read_only(words.counts),
+        counts,
         int(words.byte_level),
         int(words.last_differs),
         read_only(words.symbols),
         least,
         cells,
+        weights,
     )
-    return cells, int(used)
+    return cells, int(used), weights
 
 
 def _no_pairs(capacity: int) -> kernels.Pairs:
     def numbers() -> NDArray[np.int32]:
         return np.empty(capacity, np.int32)
 
-    return kernels.Pairs(numbers(), numbers(), np.empty(capacity, np.int64), numbers(), numbers(), numbers())
+    return kernels.Pairs(numbers(), numbers(), np.empty(capacity, np.int64), numbers(), numbers(), numbers(), numbers())
 
 
 def _larger(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:

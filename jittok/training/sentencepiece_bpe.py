@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.encodings import whole_number
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning, TrainingWarning, UnsupportedError
 from jittok.memory import zeros
 from jittok.tables import read_only
@@ -22,8 +23,10 @@ from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
     WordCounter,
-    alphabet_of,
-    count_texts,
+    alphabet_of_all,
+    merged_counters,
+    spilling,
+    text_counter,
     words_of_counts,
 )
 from jittok.training.sentencepiece_options import (
@@ -34,6 +37,7 @@ from jittok.training.sentencepiece_options import (
     model_spec,
     sentencepiece_options,
 )
+from jittok.training.workers import Workers, run_aside
 
 if TYPE_CHECKING:
     from jittok.kernels.train_sentencepiece_bpe import Trainer
@@ -77,19 +81,23 @@ class PieceLearner:
         self.letters = letters
 
     @staticmethod
-    def begin(words: CountedWords, alphabet: Alphabet, options: SentencePieceOptions, most: int) -> PieceLearner:
+    def begin(
+        words: Sequence[CountedWords], alphabet: Alphabet, options: SentencePieceOptions, most: int, threads: int = 1
+    ) -> PieceLearner:
         """Begin with words.
 
         Parameters
         ----------
         words, alphabet
-            The corpus.
+            The corpus. A word may be in several lists.
         options
             Which pieces are valid.
         most
             Most pieces that are ever made.
+        threads
+            At most so many threads; what is learned does not depend on it.
         """
-        return PieceLearner(*_new_trainer(words, alphabet, options, most))
+        return PieceLearner(*_new_trainer(words, alphabet, options, most, threads))
 
     @property
     def n_pieces(self) -> int:
@@ -245,7 +253,7 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
 
 
 def _new_trainer(
-    words: CountedWords, alphabet: Alphabet, options: SentencePieceOptions, n: int
+    several: Sequence[CountedWords], alphabet: Alphabet, options: SentencePieceOptions, n: int, threads: int
 ) -> tuple[Trainer, NDArray[np.uint32]]:
     """The trainer at its beginning, and the codepoints of its letters."""
     from jittok.kernels import train_sentencepiece_bpe as kernels
@@ -268,7 +276,10 @@ def _new_trainer(
         | kernels.BLANKS_ALONE * options.allow_whitespace_only_pieces
         | kernels.ANY_SCRIPTS * (not options.split_by_unicode_script)
     )
-    words = _parts_of_words(words, read_only(letter_of), read_only(kind[:n_letters].copy()), rules)
+    letter_of, letter_kind = read_only(letter_of), read_only(kind[:n_letters].copy())
+    workers = Workers(threads)
+    counters = workers.map(lambda words: _parts_of_words(words, letter_of, letter_kind, rules, workers), list(several))
+    words = merged_counters(list(counters)).words()
     n_cells = int(words.indptr[-1]) + len(words.counts) + 2
     if n_cells >= 1 << 31:
         raise ArgumentError(
@@ -276,8 +287,8 @@ def _new_trainer(
         )
     cells = zeros(kernels.CELL * n_cells, np.int32)
     weights = np.zeros(int((words.counts >= 1 << 31).sum()) + 1, np.int64)
-    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), read_only(letter_of)
-    used = int(kernels.lay_out_words(*arguments, cells, weights))
+    arguments = read_only(words.data), read_only(words.indptr), read_only(words.counts), letter_of
+    used = int(run_aside(kernels.lay_out_words, *arguments, cells, weights))
     cells = cells[: kernels.CELL * used]
     bits = max(n_letters - 1, 1).bit_length()
     key = np.zeros(n_symbols, np.uint64)
@@ -317,14 +328,16 @@ def _new_trainer(
     while True:
         slots = max(2 * len(trainer.count), 16).bit_length()
         slot_key, slot_pair = np.zeros(1 << slots, np.uint64), np.empty(1 << slots, np.int32)
-        if int(kernels.find_pairs(trainer, slot_key, slot_pair)) == kernels.DONE:
+        if int(run_aside(kernels.find_pairs, trainer, slot_key, slot_pair)) == kernels.DONE:
             break
         trainer = _with_room(trainer, kernels.NO_PAIR_ROOM)
     return trainer, letters
 
 
-def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int) -> CountedWords:
-    """Parts of words that pieces may lie in, each once, counted."""
+def _parts_of_words(
+    words: CountedWords, letter_of: NDArray[np.int32], kind: NDArray[np.int64], rules: int, workers: Workers
+) -> WordCounter:
+    """Count the parts of words that pieces may lie in."""
     from jittok.kernels import train_sentencepiece_bpe as kernels
     from jittok.kernels.sentencepiece_corpus import WHOLE
 
@@ -334,11 +347,11 @@ def _parts_of_words(words: CountedWords, letter_of: NDArray[np.int32], kind: NDA
     starts, ends, weights = (np.empty(room, np.int64) for _ in range(3))
     n_parts = np.zeros(1, np.int64)
     at = 0
-    while at < len(words.counts):
+    while at < len(words.counts) and not workers.is_stopped.is_set():
         at = int(kernels.cut_words(*arguments, at, starts, ends, weights, n_parts))
         n = int(n_parts[0])
         counter.add(words.data, starts[:n], ends[:n], weights[:n])
-    return counter.words()
+    return counter
 
 
 def _with_room(trainer: Trainer, status: int) -> Trainer:
@@ -395,6 +408,7 @@ def train_sentencepiece_bpe(
     vocab_sizes: Iterable[int] | None = None,
     counts: Any = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -415,7 +429,10 @@ def train_sentencepiece_bpe(
     counts
         Instead of texts: see :func:`~jittok.training.sentencepiece_corpus.words_of_counts`.
     threads
-        At most so many threads read texts; the result does not depend on it. None: one for each processor.
+        At most so many threads; the result does not depend on it. None: one for each processor.
+    memory_limit
+        Bytes that the tables of words may take while they are counted; what does not fit goes to temporary files. The
+        result does not depend on it.
     progress
         Whether to show how far it is.
     checkpoint
@@ -433,7 +450,7 @@ def train_sentencepiece_bpe(
     Returns
     -------
     Tokenizer, or dict of int to Tokenizer
-        With `vocab_sizes`, by size. ``save("x.model")`` writes a file for sentencepiece.
+        With `vocab_sizes`, by size, the smallest first. ``save("x.model")`` writes a file for sentencepiece.
 
     Raises
     ------
@@ -455,11 +472,6 @@ def train_sentencepiece_bpe(
 
     if options.pop("base", None) is not None:
         raise UnsupportedError('base= is for rules="tokenizers"; SentencePiece models are trained from the beginning')
-    if options.pop("memory_limit", None) is not None:
-        raise UnsupportedError(
-            'memory_limit= is for rules="tokenizers"; here memory goes with the words that differ. Count parts of the '
-            "corpus apart, or train on a sample"
-        )
     check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if vocab_sizes is not None and vocab_size is not None:
@@ -479,9 +491,12 @@ def train_sentencepiece_bpe(
         check_no_words(texts, counts)
         learner, alphabet = _resumed(resume, settings)
     else:
-        words = _words(texts, counts, each[sizes[-1]], {"threads": threads, "progress": progress, **reading})
-        alphabet = alphabet_of(words, each[sizes[0]])
-        learner = PieceLearner.begin(words, alphabet, each[sizes[-1]], _room(each[sizes[-1]], alphabet))
+        with spilling(memory_limit, threads) as spill:
+            reading = {"spill": spill, "threads": threads, "progress": progress, **reading}
+            words = _words(texts, counts, each[sizes[-1]], reading)
+        alphabet = alphabet_of_all(words, each[sizes[0]], thread_count(threads))
+        room = _room(each[sizes[-1]], alphabet)
+        learner = PieceLearner.begin(words, alphabet, each[sizes[-1]], room, thread_count(threads))
         del words
     _learn(learner, alphabet, _room(each[sizes[-1]], alphabet), settings, checkpoint, progress)
     learned = learner.learned()
@@ -501,14 +516,14 @@ def train_sentencepiece_bpe(
     return result[sizes[0]] if vocab_sizes is None else result
 
 
-def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: dict[str, Any]) -> CountedWords:
+def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: dict[str, Any]) -> list[CountedWords]:
     if (texts is None) == (counts is None):
         raise ArgumentTypeError("expected either texts or counts")
     if counts is not None:
-        words = words_of_counts(counts, options)
+        words = [words_of_counts(counts, options)]
     else:
-        words = count_texts(texts, options, **reading)
-    report = words.report
+        words = text_counter(texts, options, **reading).words_of_threads(Workers(thread_count(reading["threads"])))
+    report = words[0].report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
         warnings.warn(report.summary(), TextWarning, stacklevel=3)
     return words

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +18,13 @@ from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.tables import read_only
+from jittok.text import texts_from
+from jittok.training.counting import load_run, merged_by_parts, save_run, sorted_words
 from jittok.training.progress import Progress
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
 from jittok.training.texts import TextBatch, TextReport, read_texts
-from jittok.training.word_counts import WordCounts, check_words
+from jittok.training.word_counts import WordCounts, check_order, check_words
+from jittok.training.workers import Workers
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -26,7 +33,9 @@ _NO_WEIGHTS = read_only(np.zeros(0, np.int64))
 #: Bytes of text that a worker takes at a time.
 BATCH_BYTES = 1 << 20
 #: Bits of the number of slots of a new table, and bytes for its long words.
-_SHORT_BITS, _LONG_BITS, _KEPT_BYTES = 12, 10, 1 << 14
+_SHORT_BITS, _LONG_BITS, _KEPT_BYTES = 14, 10, 1 << 14
+#: As long as a table has fewer slots, it grows fourfold: moving words costs little in all.
+_MANY_SLOTS = 1 << 18
 #: Options that say what becomes of texts before the alphabet is chosen: counts are of equal ones.
 _WORD_OPTIONS = (
     *("max_sentence_length", "split_by_whitespace", "treat_whitespace_as_suffix", "allow_whitespace_only_pieces"),
@@ -152,13 +161,58 @@ def _symbol_tables(symbols: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[
     return read_only(build_double_array(keys, [0] * len(keys))), read_only(first)
 
 
-class WordCounter:
-    """Counts words; grows as needed. For one thread at a time."""
+class Spill:
+    """Where words go that are too many for memory: sorted runs in a folder, merged in the end.
 
-    def __init__(self, mode: int):
+    Parameters
+    ----------
+    limit
+        Bytes that the tables of a counter may take.
+    folder
+        For temporary files.
+    """
+
+    def __init__(self, limit: int, folder: Path) -> None:
+        self.limit = limit
+        self.folder = folder
+        self._runs: list[Path] = []
+        self._lock = threading.Lock()
+
+    def save(self, words: CountedWords) -> None:
+        """Write a run of words."""
+        with self._lock:
+            path = self.folder / f"run-{len(self._runs)}"
+            self._runs.append(path)
+        save_run(sorted_words(words.data, words.indptr, words.counts), path)
+
+    def merged(self, counters: Sequence[WordCounter]) -> CountedWords | None:
+        """The words of all runs and of some counters; None if there are no runs."""
+        from jittok.kernels.sentencepiece_corpus import PADDING
+
+        if not self._runs:
+            return None
+        for counter in counters:
+            self.save(counter.words())
+        words = merged_by_parts([load_run(path) for path in self._runs], self.limit, self.folder, PADDING)
+        return CountedWords(*words)
+
+
+class WordCounter:
+    """Counts words; grows as needed. For one thread at a time.
+
+    Parameters
+    ----------
+    mode
+        Where texts are cut, see :func:`word_mode`.
+    spill
+        Where words go when tables would take more than so many bytes; None: they take as many as there are.
+    """
+
+    def __init__(self, mode: int, spill: Spill | None = None):
         from jittok.kernels.sentencepiece_corpus import new_word_table
 
         self.mode = mode
+        self.spill = spill
         self.table = new_word_table(_SHORT_BITS, _LONG_BITS, _KEPT_BYTES)
 
     def add(
@@ -182,16 +236,27 @@ class WordCounter:
 
         table = self.table
         slots, long_slots, kept = len(table.slots), len(table.long_slots), len(table.kept)
+        used = int(table.numbers[kernels.SHORT_USED] + table.numbers[kernels.LONG_USED])
+        # A larger table of slots is there besides the old one; sorting takes as much.
+        size = 8 * (slots + long_slots) * (3 if lacking != kernels.NO_KEPT_ROOM else 2) + 4 * kept
+        if self.spill is not None and size > self.spill.limit and used > 1:
+            self.spill.save(self.words())
+            self.table = kernels.new_word_table(_SHORT_BITS, _LONG_BITS, _KEPT_BYTES)
+            for place in (kernels.NEXT_TEXT, kernels.NEXT_BYTE):
+                self.table.numbers[place] = table.numbers[place]
+            return
         if lacking == kernels.NO_KEPT_ROOM:
             # At least the longest text fits then.
             more = np.empty(2 * kept + (1 << 20 if kept > 1 << 18 else 0), np.uint8)
             more[:kept] = table.kept
             self.table = table._replace(kept=more)
             return
-        grows_short = lacking == kernels.NO_SHORT_ROOM
-        larger = kernels.new_word_table(
-            (slots >> 2).bit_length() - (not grows_short), (long_slots >> 2).bit_length() - grows_short, 0
-        )._replace(kept=table.kept)
+        short_bits, long_bits = (slots >> 2).bit_length() - 1, (long_slots >> 2).bit_length() - 1
+        if lacking == kernels.NO_SHORT_ROOM:
+            short_bits += 2 if slots >> 2 < _MANY_SLOTS else 1
+        else:
+            long_bits += 2 if long_slots >> 2 < _MANY_SLOTS >> 2 else 1
+        larger = kernels.new_word_table(short_bits, long_bits, 0)._replace(kept=table.kept)
         kernels.move_words(table, larger)
         self.table = larger
 
@@ -208,6 +273,26 @@ class WordCounter:
         size = int(kernels.list_words(self.table, data, indptr, counts))
         data[size : size + kernels.PADDING] = 0
         return CountedWords(data[: size + kernels.PADDING], indptr, counts)
+
+
+def taken_from(free: list[WordCounter]) -> WordCounter | None:
+    """One of the counters that no thread has, which is taken out; None if there are none."""
+    try:
+        return free.pop()
+    except IndexError:
+        return None
+
+
+def merged_counters(counters: list[WordCounter]) -> WordCounter:
+    """Add all words to the counter that has the most."""
+    from jittok.kernels.sentencepiece_corpus import WHOLE
+
+    counters = sorted(counters, key=lambda counter: -int(counter.table.numbers[0]))
+    counters[0].spill = None  # all are in memory
+    for other in counters[1:]:
+        words = other.words()
+        counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
+    return counters[0]
 
 
 def word_mode(options: SentencePieceOptions) -> int:
@@ -235,17 +320,17 @@ def _no_more_than(batch: TextBatch, n_bytes: int) -> Iterator[TextBatch]:
 class TextCounter:
     """Counts the words of batches, on several threads."""
 
-    def __init__(self, options: SentencePieceOptions, report: TextReport, strips: bool):
+    def __init__(self, options: SentencePieceOptions, report: TextReport, strips: bool, spill: Spill | None = None):
         self.reader = _Reader(options)
         self.report = report
         self._strips = strips
+        self._spill = spill
         self._mode = word_mode(options)
         self._free: list[WordCounter] = []
-        self._every: list[WordCounter] = []
 
     def work(self, batch: TextBatch) -> tuple[NDArray[np.int64], int, int]:
         """Count a batch: how many texts were left out, how many were nothing but blanks, and bytes."""
-        counter = self._free.pop() if self._free else WordCounter(self._mode)
+        counter = taken_from(self._free) or WordCounter(self._mode, self._spill)
         left_out = np.zeros(3, np.int64)
         data, starts, ends = self.reader.read(batch, self._strips, left_out)
         counter.add(data, starts, ends)
@@ -283,17 +368,23 @@ class TextCounter:
 
     def words(self) -> CountedWords:
         """All words."""
-        from jittok.kernels.sentencepiece_corpus import WHOLE
-
-        counters = self._free  # nobody works any more
-        if not counters:
-            counters = [WordCounter(self._mode)]
-        counters.sort(key=lambda counter: -int(counter.table.numbers[0]))
-        for other in counters[1:]:
-            words = other.words()
-            counters[0].add(words.data, words.indptr[:-1], words.indptr[1:], words.counts, WHOLE)
-        words = counters[0].words()
+        words = None if self._spill is None else self._spill.merged(self._free)
+        if words is None:
+            words = merged_counters(self._free or [WordCounter(self._mode)]).words()
         return CountedWords(words.data, words.indptr, words.counts, self.report)
+
+    def words_of_threads(self, workers: Workers) -> list[CountedWords]:
+        """The words that each thread counted, at least one of them; a word may be among those of several."""
+        if self._spill is not None:
+            return [self.words()]
+        counters = self._free or [WordCounter(self._mode)]
+        self._free = []
+
+        def listed(_: int) -> CountedWords:
+            words = counters.pop().words()  # so that its table is given up
+            return CountedWords(words.data, words.indptr, words.counts, self.report)
+
+        return list(workers.map(listed, list(range(len(counters)))))
 
 
 def reads_paths(texts: object) -> bool:
@@ -305,6 +396,9 @@ def reads_paths(texts: object) -> bool:
 
 def some_texts(texts: object, options: SentencePieceOptions, report: TextReport, reading: Any) -> Iterator[TextBatch]:
     """Batches of texts, as many as are wanted."""
+    if options.input_sentence_size and options.shuffle_input_sentence:
+        yield from _sample(texts, options, report, reading)
+        return
     left = options.input_sentence_size or -1
     for batch in read_texts(texts, report, **{"keep_line_ends": False, **reading}):
         for part in _no_more_than(batch, BATCH_BYTES):
@@ -322,15 +416,67 @@ def some_texts(texts: object, options: SentencePieceOptions, report: TextReport,
                     return
 
 
+def _sample(texts: object, options: SentencePieceOptions, report: TextReport, reading: Any) -> Iterator[TextBatch]:
+    """Some texts of all that are trained on, in their order: those whose numbers have the least hashes.
+
+    The reference draws another sample each time, by a generator that it seeds with something random.
+    """
+    size = options.input_sentence_size
+    keys: list[NDArray[np.uint64]] = []
+    kept: list[list[bytes]] = []
+    n = waiting = 0
+    left_out = np.zeros(3, np.int64)
+    highest = np.uint64((1 << 64) - 1)
+    for batch in read_texts(texts, report, **{"keep_line_ends": False, **reading}):
+        data, starts, ends = _select(batch, not reads_paths(texts), options.max_sentence_length, left_out)
+        batch_keys = _mixed(np.arange(n, n + len(starts), dtype=np.uint64))
+        n += len(starts)
+        chosen = np.flatnonzero(batch_keys <= highest)
+        keys.append(batch_keys[chosen])
+        kept.append([data[a:b].tobytes() for a, b in zip(starts[chosen].tolist(), ends[chosen].tolist(), strict=True)])
+        waiting += len(chosen)
+        if waiting > 2 * size:
+            all_keys = np.concatenate(keys)
+            highest = np.partition(all_keys, size - 1)[size - 1]
+            kept = [[text for text, key in zip(_joined(kept), all_keys.tolist(), strict=True) if key <= highest]]
+            keys = [all_keys[all_keys <= highest]]
+            waiting = size
+    all_keys = np.concatenate(keys) if keys else np.zeros(0, np.uint64)
+    if len(all_keys) > size:
+        highest = np.partition(all_keys, size - 1)[size - 1]
+    chosen_texts = [text for text, key in zip(_joined(kept), all_keys.tolist(), strict=True) if key <= highest]
+    del kept
+    for reason, number in zip(_REASONS, left_out.tolist(), strict=True):
+        report.skip(reason, number)
+    if not chosen_texts:
+        return
+    whole = texts_from(chosen_texts)
+    yield from _no_more_than(TextBatch(whole.data, whole.indptr), BATCH_BYTES)
+
+
+def _joined(lists: list[list[bytes]]) -> Iterator[bytes]:
+    for some in lists:
+        yield from some
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers that look random, all different for different ones (Steele, Lea and Flood 2014, "SplitMix")."""
+    mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ mixed >> np.uint64(31)
+
+
 def count_texts(
     texts: object,
     options: SentencePieceOptions,
     *,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: bool = False,
     **reading: Any,
 ) -> CountedWords:
-    """Count the words of texts.
+    """Count the words of texts: :func:`text_counter`, and its words.
 
     Parameters
     ----------
@@ -341,6 +487,8 @@ def count_texts(
         See :class:`~jittok.training.sentencepiece_options.SentencePieceOptions`.
     threads
         At most so many threads; None: one for each processor. The words do not depend on it, their order does.
+    memory_limit
+        Bytes that tables of words may take; what does not fit goes to temporary files.
     progress
         Whether to show how far it is.
     **reading
@@ -351,15 +499,61 @@ def count_texts(
     CountedWords
         Memory goes with the words that differ, not with the texts.
     """
+    with spilling(memory_limit, threads) as spill:
+        return text_counter(texts, options, spill, threads=threads, progress=progress, **reading).words()
+
+
+@contextmanager
+def spilling(memory_limit: int | None, threads: int | None, tables: int = 1) -> Iterator[Spill | None]:
+    """Where words go that are too many for memory, and a folder as long as it is needed; None without a limit.
+
+    Parameters
+    ----------
+    memory_limit
+        Bytes of the tables of all threads.
+    threads
+        At most so many threads; None: one for each processor.
+    tables
+        How many tables each has.
+
+    Raises
+    ------
+    ArgumentError
+        It is no number of bytes.
+    """
+    if memory_limit is None:
+        yield None
+        return
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
+        raise ArgumentError(f"memory_limit={memory_limit!r}; expected a number of bytes, or None")
+    with tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True) as folder:
+        yield Spill(int(memory_limit) // (thread_count(threads) * tables), Path(folder))
+
+
+def text_counter(
+    texts: object,
+    options: SentencePieceOptions,
+    spill: Spill | None = None,
+    *,
+    threads: int | None,
+    progress: bool,
+    **reading: Any,
+) -> TextCounter:
+    """Count the words of texts, see :func:`count_texts`; they are still in the tables of threads."""
     report = TextReport()
-    counter = TextCounter(options, report, not reads_paths(texts))
+    counter = TextCounter(options, report, not reads_paths(texts), spill)
     with Progress(None, "B", "counting words", progress) as bar:
         counter.run(some_texts(texts, options, report, reading), thread_count(threads), bar)
-    return counter.words()
+    return counter
 
 
 def count_sentencepiece_words(
-    texts: object, *, threads: int | None = None, progress: bool = False, **options: Any
+    texts: object,
+    *,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    progress: bool = False,
+    **options: Any,
 ) -> WordCounts:
     """Count the words of a part of a corpus, for SentencePiece's BPE and unigram trainers.
 
@@ -367,7 +561,7 @@ def count_sentencepiece_words(
     ----------
     texts
         See :func:`count_texts`.
-    threads, progress
+    threads, memory_limit, progress
         As there.
     **options
         Those of the trainer, of which only those matter that say what becomes of texts; and ``field``, ``column`` and
@@ -382,18 +576,10 @@ def count_sentencepiece_words(
 
     reading = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     checked = sentencepiece_options("bpe", **options)
-    words = count_texts(texts, checked, threads=threads, progress=progress, **reading)
-    content, bounds = words.data.tobytes(), words.indptr.tolist()
-    listed = [content[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
-    order = sorted(range(len(listed)), key=listed.__getitem__)
-    lengths = [len(listed[i]) for i in order]
-    return WordCounts(
-        np.frombuffer(b"".join(listed[i] for i in order), np.uint8),
-        np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64))),
-        words.counts[order],
-        word_settings(checked),
-        words.report,
-    )
+    words = count_texts(texts, checked, threads=threads, memory_limit=memory_limit, progress=progress, **reading)
+    # From runs they come sorted.
+    ordered = words if isinstance(words.data, np.memmap) else sorted_words(words.data, words.indptr, words.counts)
+    return WordCounts(ordered.data, ordered.indptr, ordered.counts, word_settings(checked), words.report)
 
 
 def word_settings(options: SentencePieceOptions) -> dict[str, Any]:
@@ -434,6 +620,7 @@ def words_of_counts(counts: Any, options: SentencePieceOptions) -> CountedWords:
                     f"counts: the words were counted with {name}={one.settings.get(name)!r}, but {value!r} is asked for; "
                     f"count them with {__name__}.count_sentencepiece_words() and the options of training"
                 )
+        check_order(one)
         check_words(one, bytewise=False)
         data = np.concatenate((one.data[: int(one.indptr[-1])], np.zeros(64, np.uint8)))
         counter.add(data, one.indptr[:-1], one.indptr[1:], one.counts)
@@ -457,10 +644,20 @@ def alphabet_of(words: CountedWords, options: SentencePieceOptions) -> Alphabet:
     ArgumentError
         There are no characters, or more than the vocabulary has room for.
     """
+    return alphabet_of_all([words], options)
+
+
+def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptions, threads: int = 1) -> Alphabet:
+    """Choose the alphabet of words that are in several lists, on threads; see :func:`alphabet_of`."""
     from jittok.kernels.sentencepiece_corpus import count_characters
 
-    dense = np.zeros(0x110000, np.int64)
-    count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
+    def counted(words: CountedWords) -> NDArray[np.int64]:
+        dense = np.zeros(0x110000, np.int64)
+        count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
+        return dense
+
+    first, *others = Workers(threads).map(counted, list(several))
+    dense: NDArray[np.int64] = sum(others, first)
     dense[ord(BLANK)] += dense[ord(" ")]
     dense[ord(" ")] = 0
     characters = np.flatnonzero(dense)

@@ -67,9 +67,9 @@ class SentencePieceOptions:
     character_coverage
         The alphabet is the most frequent characters that together make at least this part of the text; 0.98 to 1.
     input_sentence_size
-        0: use all texts. Else the first so many, with ``shuffle_input_sentence=False``.
+        0: use all texts. Else so many.
     shuffle_input_sentence
-        Take a random sample instead of the first texts, which jittok does not do.
+        Take a random sample, the same each time; False: the first texts.
     seed_sentencepiece_size, shrinking_factor, num_sub_iterations, seed_sentencepieces_file
         Of unigram models only.
     max_sentence_length
@@ -309,11 +309,6 @@ def _check_values(options: SentencePieceOptions) -> None:
             raise ArgumentError(f"{name}={value}: expected {low} to {high}")
     if 0 < options.input_sentence_size <= 100:
         raise ArgumentError(f"input_sentence_size={options.input_sentence_size}: expected 0 (all), or more than 100")
-    if options.input_sentence_size and options.shuffle_input_sentence:
-        raise ArgumentError(
-            "input_sentence_size: jittok does not draw the reference's random sample; pass a sample as `texts`, or "
-            "shuffle_input_sentence=False for the first texts"
-        )
     for name in ("unk_piece", "bos_piece", "eos_piece", "pad_piece"):
         if not getattr(options, name) or "\0" in getattr(options, name):
             raise ArgumentError(f"{name}: expected at least one character, and no NUL")
@@ -433,29 +428,26 @@ def model_spec(
     from jittok.formats._sentencepiece_schema import CLASSES, MODEL_TYPES
 
     meta = options.meta_pieces()
-    full: list[tuple[str, float, PieceType]] = []
-    rest = iter(pieces)
-    for number in range(min(options.vocab_size, len(meta) + len(pieces))):
-        if number in meta:
+    strings = [piece for piece, _ in pieces]
+    scores = [score for _, score in pieces]
+    types = bytearray([PieceType.NORMAL]) * len(pieces)
+    for number in sorted(meta):
+        if number <= len(strings) and number < options.vocab_size:
             piece, kind = meta[number]
-            full.append((piece, 0.0, kind))
-        else:
-            following = next(rest, None)
-            if following is None:
-                break
-            full.append((*following, PieceType.NORMAL))
-    size = len(full)
+            strings.insert(number, piece)
+            scores.insert(number, 0.0)
+            types.insert(number, kind)
+    size = len(strings)
     for number, (piece, _) in meta.items():
         if number >= size:
             raise ArgumentError(
                 f"{piece!r} has the id {number}, but there are only {size} pieces before it; give it a smaller id, or "
                 "train on more text"
             )
-    if len({piece for piece, _, _ in full}) < size:
-        strings = [piece for piece, _, _ in full]
+    if len(set(strings)) < size:
         twice = next(piece for piece, _ in meta.values() if strings.count(piece) > 1)
         raise ArgumentError(f"{twice!r} is a meta piece and was found in training too; give it another string")
-    assert next(rest, None) is None, "more pieces than the vocabulary has room for"
+    assert size <= options.vocab_size, "more pieces than the vocabulary has room for"
     if size < options.vocab_size and not (not options.hard_vocab_limit if stop is None else stop):
         raise ArgumentError(
             f"vocab_size={options.vocab_size} cannot be reached with these texts; expected at most {size}. Give a "
@@ -485,7 +477,9 @@ def model_spec(
             normalization_rule_tsv=path.encode(),
         ).SerializeToString(deterministic=True)
     return sentencepiece_model.spec_of_parts(
-        full,
+        tuple(strings),
+        tuple(scores),
+        bytes(types),
         trainer.SerializeToString(deterministic=True),
         normalizer.SerializeToString(deterministic=True),
         denormalizer,

@@ -7,6 +7,7 @@ pruning.
 
 from __future__ import annotations
 
+import bisect
 import math
 import os
 import signal
@@ -37,19 +38,21 @@ from jittok.training.sentencepiece_options import (
     model_spec,
     sentencepiece_options,
 )
+from jittok.training.workers import Workers, run_aside
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
 
 EStep = Literal["exact", "linear"]
 T = TypeVar("T")
-U = TypeVar("U")
 
 #: Edges that one call of a kernel goes through, at most by a word more: Ctrl-C acts between calls.
 SLICE_EDGES = 1 << 19
 #: Pieces, and suffixes, that one call of a kernel goes through.
 SLICE_PIECES = 1 << 14
 SLICE_SUFFIXES = 1 << 18
+#: Words whose edges one call of a kernel writes.
+SLICE_WORDS = 1 << 14
 #: The exact way has as many groups as the reference has threads; the linear one always so many.
 LINEAR_GROUPS = 16
 CHECKPOINT_KIND = "unigram training"
@@ -185,29 +188,58 @@ def _grown(arrays: T, length: int, used: int) -> T:
     return type(arrays)(*grown)
 
 
-def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions) -> Any:
+def _candidates(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions, workers: Workers) -> Any:
     """All strings that may be seed pieces, in post-order."""
     from jittok.kernels import suffix_array as repeats_of
     from jittok.kernels import train_unigram as kernels
 
     text, letters, weights = parts.text, parts.letters, parts.weights
     part_of = np.repeat(np.arange(len(weights), dtype=np.int32), np.diff(parts.part_ends, prepend=0, append=len(text)))
-    n = len(text)
     most = options.max_sentencepiece_length
-    size = min(SLICE_SUFFIXES, n + 1)
-    repeats = repeats_of.new_repeats(size + most + 3)
-    stack = np.zeros((most + 4, 3), np.int64)
-    state = np.zeros(repeats_of.REPEATS_STATE, np.int64)
-    candidates = kernels.new_candidates()
-    found = 0
     flags = _piece_flags(options)
-    for stop in [*range(size, n + 1, size), n + 1]:
-        repeats_of.right_maximal_repeats(text, order, part_of, weights, most + 1, stop, stack, state, repeats)
-        n_repeats = int(state[repeats_of.FOUND])
-        if found + n_repeats > len(candidates.left):
-            candidates = _grown(candidates, found + n_repeats + found // 2, found)
-        found = int(kernels.keep_pieces(text, order, repeats, n_repeats, letters, flags, most, candidates, found))
-    return _grown(candidates, found, found)
+
+    def find(bounds: tuple[int, int]) -> Any:
+        """Those of some ranks; no repeat reaches across where another first symbol begins."""
+        begin, end = bounds
+        stack = np.zeros((most + 4, 3), np.int64)
+        state = np.zeros(repeats_of.REPEATS_STATE, np.int64)
+        state[repeats_of.RANK] = begin
+        size = min(SLICE_SUFFIXES, end - begin + 1)
+        repeats = repeats_of.new_repeats(size + most + 3)
+        candidates = kernels.new_candidates()
+        found = 0
+        for stop in [*range(begin + size, end + 1, size), end + 1]:
+            if workers.is_stopped.is_set():
+                break
+            repeats_of.right_maximal_repeats(text, order, part_of, weights, most + 1, stop, stack, state, repeats)
+            n_repeats = int(state[repeats_of.FOUND])
+            if found + n_repeats > len(candidates.left):
+                candidates = _grown(candidates, found + n_repeats + found // 2, found)
+            found = int(kernels.keep_pieces(text, order, repeats, n_repeats, letters, flags, most, candidates, found))
+        return _grown(candidates, found, found)
+
+    some = list(workers.map(find, _rank_ranges(text, order)))
+    kind, columns = type(some[0]), [list(arrays) for arrays in zip(*some, strict=True)]
+    del some  # so that no more than a column is there twice
+    joined = []
+    while columns:
+        joined.append(np.concatenate(columns.pop(0)))
+    return kind(*joined)
+
+
+def _rank_ranges(text: NDArray[np.int32], order: NDArray[np.int32]) -> list[tuple[int, int]]:
+    """Cut the ranks of a suffix array into parts of about :data:`SLICE_SUFFIXES` where other first symbols begin."""
+
+    def first_symbol(rank: int) -> int:
+        return int(text[order[rank]])
+
+    ranges, begin, n = [], 0, len(order)
+    while begin < n:
+        least = min(begin + SLICE_SUFFIXES, n)
+        end = bisect.bisect_right(range(n), first_symbol(least - 1), least, key=first_symbol)
+        ranges.append((begin, end))
+        begin = end
+    return ranges
 
 
 def _merge_line_ends(candidates: Any) -> NDArray[np.bool_]:
@@ -346,7 +378,7 @@ def lay_out(corpus: SentencePieceCorpus, followers: Followers, options: Sentence
     )
 
 
-def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
+def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) -> _State:
     """Find the seed pieces, and where they occur in the words.
 
     Parameters
@@ -355,6 +387,8 @@ def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
         The text.
     options
         What may be a piece, and how many there may be.
+    threads
+        At most so many threads; the state does not depend on it.
 
     Returns
     -------
@@ -364,12 +398,13 @@ def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
     from jittok.kernels import train_unigram as kernels
     from jittok.kernels.suffix_array import suffix_array
 
+    workers = Workers(threads)
     text, letters, n_letters = parts.text, parts.letters, len(parts.pieces)
-    order = suffix_array(text, len(letters.lead))
-    candidates = _candidates(parts, order, options)
+    order = run_aside(suffix_array, text, len(letters.lead))
+    candidates = _candidates(parts, order, options, workers)
     chosen = np.flatnonzero(_merge_line_ends(candidates))
     seed_scores = candidates.weight.astype(np.float32) * candidates.length.astype(np.float32)
-    ranking = np.lexsort((candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
+    ranking = run_aside(np.lexsort, (candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
     chosen = chosen[ranking[: _seed_size(options)]]
     piece = np.full(len(candidates.left), -1, np.int32)
     piece[chosen] = np.arange(n_letters, n_letters + len(chosen))
@@ -386,15 +421,17 @@ def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
     parent, occurrence = np.empty(len(piece), np.int32), np.empty(len(piece), np.int32)
     lowest = np.empty(parts.n_places, np.int32)
     stack = np.empty(options.max_sentencepiece_length + 4, np.int64)
-    kernels.place_pieces(order, candidates, piece, stack, parent, occurrence, lowest)
+    run_aside(kernels.place_pieces, order, candidates, piece, stack, parent, occurrence, lowest)
     del order
     starts = np.empty(parts.n_places + 1, np.int32)
-    n_edges = int(kernels.count_edges(parts.begin, parts.length, lowest, parent, starts))
+    n_edges = int(run_aside(kernels.count_edges, parts.begin, parts.length, lowest, parent, starts))
     if n_edges >= 1 << 31:
         raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
     edges = np.empty(n_edges, np.uint32)
     lattices = kernels.Lattices(parts.begin, parts.length, parts.counts, starts, edges)
-    kernels.write_edges(text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift)
+    _write_edges(
+        workers, text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift
+    )
     del lowest, parent, piece
     places = np.concatenate((np.zeros(n_letters, np.int32), occurrence[chosen]))
     lengths = np.concatenate((np.ones(n_letters, np.int32), candidates.length[chosen]))
@@ -411,37 +448,20 @@ def seed_state(parts: Parts, options: SentencePieceOptions) -> _State:
     )
 
 
+def _write_edges(workers: Workers, text: NDArray[np.int32], lattices: Any, *arguments: Any) -> None:
+    """Write the edges of all words, on threads."""
+    from jittok.kernels import train_unigram as kernels
+
+    n_words = len(lattices.begin)
+
+    def write(first: int) -> None:
+        if not workers.is_stopped.is_set():
+            kernels.write_edges(text, lattices, first, min(first + SLICE_WORDS, n_words), *arguments)
+
+    deque(workers.map(write, list(range(0, n_words, SLICE_WORDS))), maxlen=0)
+
+
 # ---------------------------------------------------------------------------------------------------------- rounds
-
-
-class _Workers:
-    """Threads that do tasks in order; the results come in order too."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.is_stopped = threading.Event()
-
-    def map(self, run: Callable[[U], T], tasks: list[U]) -> Iterator[T]:
-        """Yield the result of each task; at most one more than there are threads is begun ahead of what is taken."""
-        if self.threads == 1 or len(tasks) < 2:
-            yield from map(run, tasks)
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="jittok") as pool:
-            pending: deque[Any] = deque()
-            try:
-                for task in tasks:
-                    pending.append(pool.submit(run, task))
-                    if len(pending) > self.threads:
-                        yield pending.popleft().result()
-                while pending:
-                    yield pending.popleft().result()
-            finally:
-                if pending:  # an interruption: let those that run end at their next slice
-                    self.is_stopped.set()
-                    for future in pending:
-                        future.cancel()
 
 
 def _uninterrupted(run: Callable[..., None], *arguments: Any) -> None:
@@ -472,7 +492,7 @@ class _Trainer:
         self.e_step = e_step
         self.state = state
         self.objective = math.nan
-        self.workers = _Workers(threads)
+        self.workers = Workers(threads)
         self._local = threading.local()
         lattices = state.lattices
         self._longest = int(lattices.length.max(initial=1))
@@ -749,6 +769,7 @@ def train_unigram(
     e_step: EStep = "exact",
     counts: Any = None,
     threads: int | None = None,
+    memory_limit: int | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -775,6 +796,9 @@ def train_unigram(
         to have done so. The model is not exactly that of the texts then.
     threads
         How many threads to use; the result does not depend on it. None: one for each processor.
+    memory_limit
+        Bytes that the tables of words may take while they are counted; what does not fit goes to temporary files. The
+        result does not depend on it.
     progress
         Whether to show how far it is.
     checkpoint
@@ -820,8 +844,6 @@ def train_unigram(
         raise ArgumentError("num_threads: the reference's is reference_threads here, and jittok's own is threads")
     if options.get("seed_sentencepieces_file"):
         raise UnsupportedError("seed_sentencepieces_file: seed pieces are always found in the texts; leave it out")
-    if options.pop("memory_limit", None) is not None:
-        raise UnsupportedError("memory_limit= is for BPE; here memory goes with the words that differ. Train on a sample")
     check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
     if reference_threads != 16:
@@ -835,9 +857,11 @@ def train_unigram(
         check_no_words(texts, counts)
         state = _resumed(resume, settings, groups)
     else:
-        reading = {**reading, "counts": counts, "threads": n_threads, "progress": progress}
+        reading = {
+            **reading, "counts": counts, "threads": n_threads, "memory_limit": memory_limit, "progress": progress
+        }  # fmt: skip
         parts = _read_parts(texts, checked, groups, reading)
-        state = seed_state(parts, checked)
+        state = seed_state(parts, checked, n_threads)
     pieces = _learned(_Trainer(checked, e_step, n_threads, state), settings, checkpoint, progress)
     stops = not checked.hard_vocab_limit if unreachable is None else unreachable != "error"
     size = len(pieces) + len(checked.meta_pieces())
@@ -912,7 +936,7 @@ def _largest(size: int, options: SentencePieceOptions, e_step: EStep, threads: i
     while parts is not None and size < tried:
         tried = size
         smaller = replace(options, vocab_size=tried)
-        trainer = _Trainer(smaller, e_step, threads, seed_state(parts, smaller))
+        trainer = _Trainer(smaller, e_step, threads, seed_state(parts, smaller, threads))
         while not trainer.is_done():
             trainer.advance()
         size = len(trainer.finish()) + len(smaller.meta_pieces())

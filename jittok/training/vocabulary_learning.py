@@ -122,14 +122,14 @@ def _optional_text(name: str, value: str | None) -> str:
 
 
 def check_sizes(vocab_size: int | None, vocab_sizes: Iterable[int] | None) -> list[int]:
-    """The sizes asked for."""
+    """The sizes asked for, rising, each once."""
     if vocab_sizes is None:
         return [DEFAULT_SIZE if vocab_size is None else whole_number("vocab_size", vocab_size, 0)]
     if vocab_size is not None:
         raise ArgumentError("vocab_size and vocab_sizes are both given; give one of them")
     if isinstance(vocab_sizes, str | int) or not isinstance(vocab_sizes, Iterable):
         raise ArgumentTypeError(f"vocab_sizes: expected a list of whole numbers, got {vocab_sizes!r}")
-    sizes = [whole_number("vocab_sizes", size, 0) for size in vocab_sizes]
+    sizes = sorted({whole_number("vocab_sizes", size, 0) for size in vocab_sizes})
     if not sizes:
         raise ArgumentError("vocab_sizes is empty; give the sizes of the vocabularies")
     return sizes

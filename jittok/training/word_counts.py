@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jittok.corpus.streams import COMPRESSED
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWarning
+from jittok.tables import read_only
 from jittok.text import Texts, find_invalid
 from jittok.training.array_file import read_arrays, write_arrays
 from jittok.training.counting import Counting, Words, merged, merged_by_parts
@@ -285,7 +286,7 @@ def merge_counts(counts: Iterable[WordCounts | str | os.PathLike[str]], *, memor
     Raises
     ------
     ArgumentError
-        There are none, or their settings differ.
+        There are none, their settings differ, or words are not in order.
     MissingFileError, FormatError
         As :meth:`WordCounts.load`.
     """
@@ -295,6 +296,7 @@ def merge_counts(counts: Iterable[WordCounts | str | os.PathLike[str]], *, memor
     report = TextReport()
     for one in parts:
         _check_settings(parts[0].settings, one.settings)
+        check_order(one)
         report.add(one.report)
     if sum(int(one.counts.max(initial=0)) for one in parts) >= 1 << 63:
         raise ArgumentError("counts: a word may occur 2**63 times or more in all; divide all counts by the same number")
@@ -304,6 +306,30 @@ def merge_counts(counts: Iterable[WordCounts | str | os.PathLike[str]], *, memor
         with tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True) as folder:
             words = merged_by_parts([one.words for one in parts], memory_limit, Path(folder))
     return WordCounts(*words, parts[0].settings, report)
+
+
+def check_order(counts: WordCounts) -> None:
+    """Raise unless words are in the order of their bytes, and all differ, as merging takes for granted.
+
+    Parameters
+    ----------
+    counts
+        The words, which anybody may have made.
+
+    Raises
+    ------
+    ArgumentError
+        They are not.
+    """
+    from jittok.kernels.word_counting import first_unordered
+
+    number = int(first_unordered(read_only(counts.data), read_only(counts.indptr)))
+    if number >= 0:
+        one, other = counts.words.word(number - 1), counts.words.word(number)
+        raise ArgumentError(
+            f"counts: the word {other[:50]!r} is behind {one[:50]!r}; expected words in the order of their bytes, each "
+            "once. WordCounts.from_mapping() brings them in order"
+        )
 
 
 def check_words(counts: WordCounts, *, bytewise: bool) -> None:
@@ -324,7 +350,8 @@ def check_words(counts: WordCounts, *, bytewise: bool) -> None:
     data, indptr = counts.data, counts.indptr
     # Kernels add up how often each letter and pair occurs: no pair more often than its letters, no letter than its bytes.
     most, lengths = float(1 << 63), np.diff(indptr)
-    if float(lengths.astype(np.float64) @ counts.counts.astype(np.float64)) >= most / 2:
+    # Not by a product of vectors: BLAS would start threads for it, which go on spinning.
+    if float((lengths * counts.counts.astype(np.float64)).sum()) >= most / 2:
         used = data[: int(indptr[-1])]
         totals = np.bincount(used, np.repeat(counts.counts.astype(np.float64), lengths))
         if totals.max() >= most * (1 - 1e-9):

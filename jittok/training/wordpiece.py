@@ -102,7 +102,7 @@ def train_wordpiece(
     Returns
     -------
     Tokenizer, or dict of int to Tokenizer
-        With `vocab_sizes`, by size. The same for every number of threads and order of texts.
+        With `vocab_sizes`, by size, the smallest first. The same for every number of threads and order of texts.
 
     Raises
     ------
@@ -169,5 +169,5 @@ def train_wordpiece(
         )
         from jittok.tokenizer import Tokenizer
 
-        results[size] = Tokenizer(spec)
+        results[size] = Tokenizer.deferred(spec)
     return results[sizes[0]] if vocab_sizes is None else results

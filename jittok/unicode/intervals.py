@@ -8,6 +8,7 @@ text, so that a look-ahead such as ``(?=\s|$)`` is one set.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +46,11 @@ def contains(intervals: Intervals, codepoints: NDArray[np.int32]) -> NDArray[np.
     return inside
 
 
-def sorted_unique(values: Intervals) -> Intervals:
-    """Return the different values in order (for these sizes several times as fast as np.unique)."""
+Integers = TypeVar("Integers", bound=np.integer[Any])
+
+
+def sorted_unique(values: NDArray[Integers]) -> NDArray[Integers]:
+    """Return the different values in order (several times as fast as np.unique)."""
     ordered = np.sort(values)
     different = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=different[1:])
