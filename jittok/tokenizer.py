@@ -341,7 +341,7 @@ class Tokenizer:
                 encoded = self._engine.encode_source(source, special=policy, threads=threads, framing=framing)
                 vocabulary = ends.post_processor.vocabulary
                 return Batch(encoded.ids, encoded.indptr, vocabulary=vocabulary, pad_id=self._pad_id)
-        parts = []
+        parts: list[EncodedTexts] = []
         kept: list[TextSource] = []
         later_words = None
         for name, given in (("texts", texts),) if pairs is None else (("texts", texts), ("pairs", pairs)):

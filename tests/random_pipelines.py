@@ -172,9 +172,15 @@ def compare(seed: int) -> tuple[int, list[Any]]:
         for item in unlike(actual, expected):
             found.append((what, given, *item))
 
-    def both(what: str, given: Any, mine: Any, theirs: Any) -> None:
+    def both(what: str, text: Any, pair: Any, options: Block) -> None:
+        given = text, pair, options
+        split, special = options["is_split_into_words"], options["add_special_tokens"]
+
+        def mine() -> Any:
+            return ours.encode(text, pair, **options)
+
         try:
-            expected = theirs()
+            expected = reference.encode(text, pair, is_pretokenized=split, add_special_tokens=special)
         except BaseException as error:  # panics are no Exceptions
             if isinstance(error, KeyboardInterrupt):
                 raise
@@ -211,12 +217,7 @@ def compare(seed: int) -> tuple[int, list[Any]]:
         text, pair, split = texts()
         special = rng.random() < 0.6
         options = {"add_special_tokens": special, "is_split_into_words": split}
-        both(
-            "encode",
-            (text, pair, options),
-            lambda: ours.encode(text, pair, **options),
-            lambda: reference.encode(text, pair, is_pretokenized=split, add_special_tokens=special),
-        )
+        both("encode", text, pair, options)
     for _ in range(4):
         text, pair, split = texts()
         special = rng.random() < 0.6
@@ -235,12 +236,7 @@ def compare(seed: int) -> tuple[int, list[Any]]:
             "add_special_tokens": special, "is_split_into_words": split, "max_length": length, "stride": stride,
             "truncation": strategy, "truncation_side": side,
         }  # fmt: skip
-        both(
-            "truncate",
-            (text, pair, options),
-            lambda: ours.encode(text, pair, **options),
-            lambda: reference.encode(text, pair, is_pretokenized=split, add_special_tokens=special),
-        )
+        both("truncate", text, pair, options)
         reference.no_truncation()
         known.sequences = sequences
     found += compare_batch(rng, ours, reference, known)
@@ -291,7 +287,8 @@ def compare_decoding(rng: random.Random, ours: Any, reference: Any) -> list[Any]
     fallback = [number for number in known if ours.id_to_token(number).startswith("<0x")]
     found = []
     for _ in range(6):
-        ids = [rng.choice(fallback if fallback and rng.random() < 0.5 else known) for _ in range(rng.choice([0, 1, 2, 5, 12]))]
+        size = rng.choice([0, 1, 2, 5, 12])
+        ids = [rng.choice(fallback if fallback and rng.random() < 0.5 else known) for _ in range(size)]
         ids = [number for number in ids for _ in range(rng.choice([1, 1, 1, 2]))]
         skip = rng.random() < 0.5
         actual = ours.decode(ids, skip_special_tokens=skip)

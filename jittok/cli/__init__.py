@@ -54,6 +54,8 @@ by task:
   learn a vocabulary           jittok train bpe corpus.txt --vocab-size 32000 --out tokenizer.json
   write it in another format   jittok convert tokenizer.json vocab.tiktoken
   measure on your own text     jittok bench tokenizer.json corpus.txt
+  compare with the reference   jittok verify tokenizer.json corpus.txt
+  compare two tokenizers       jittok compare old.json new.json corpus.txt
   compile kernels beforehand   jittok warmup -t tokenizer.json
   complete commands in a shell jittok completion bash
 
@@ -63,7 +65,7 @@ by task:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import bench, completion, convert, corpus, decode, demo, info, show, train, warmup
+    from jittok.cli import bench, compare, completion, convert, corpus, decode, demo, info, show, train, warmup
 
     parser = argparse.ArgumentParser(
         prog="jittok",
@@ -80,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add(commands)
     convert.add(commands)
     bench.add(commands)
+    compare.add(commands)
     warmup.add(commands)
     demo.add(commands)
     completion.add(commands, _parser)

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure, and print what came out."""
     if options.rounds < 1 or options.threads < 1 or options.megabytes <= 0:
         raise ArgumentError("--rounds, --threads and --megabytes: expected numbers greater than 0")
-    texts = _documents(options)
+    texts = list(documents_of(options))
     if not texts:
         raise ArgumentError("no documents in " + ", ".join(options.files))
     tokenizer = arguments.load_tokenizer(options)
@@ -74,24 +74,28 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _documents(options: argparse.Namespace) -> list[str]:
-    """The first documents of the files, as many as are wanted."""
+def documents_of(options: argparse.Namespace) -> Iterator[str]:
+    """The first documents of the files that a command names, as many as are wanted; empty ones are left out.
+
+    Parameters
+    ----------
+    options
+        With ``files``, ``separator``, ``field``, ``column`` and ``megabytes``.
+    """
     from jittok.corpus.reading import Reading, read_documents
     from jittok.corpus.sources import find_sources
 
     reading = Reading(separator=options.separator, field=options.field, column=options.column, replace_invalid=True)
     limit = int(options.megabytes * 1e6)
-    texts: list[str] = []
     size = 0
     for source in find_sources(options.files):
         for documents in read_documents(source, reading):
             for text in _strings(documents.texts):
                 if size >= limit:
-                    return texts
+                    return
                 if text:
-                    texts.append(text)
+                    yield text
                     size += len(text.encode("utf-8", "surrogatepass"))
-    return texts
 
 
 def _strings(texts: Any) -> Iterator[str]:

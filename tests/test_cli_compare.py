@@ -1,0 +1,88 @@
+"""`jittok compare` and `jittok verify`."""
+
+import base64
+import json
+
+import pytest
+
+import jittok
+from jittok.cli import main
+
+TEXTS = ["To be, or not to be", "na\u00efve  <|endoftext|> \u65e5\u672c", "\U0001f642 it's", "abab abc"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A corpus, a tokenizer.json, one that differs in a merge, and a rank file."""
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(TEXTS), encoding="utf-8")
+    base = jittok.load_default()
+    base.save(tmp_path / "a.json")
+    block = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    block["model"]["merges"] = [pair for pair in block["model"]["merges"] if "".join(pair) != "\u0120be"]
+    (tmp_path / "b.json").write_text(json.dumps(block), encoding="utf-8")
+    tokens = [*(bytes([byte]) for byte in range(256)), b"ab", b"abab"]
+    ranks = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
+    (tmp_path / "r.tiktoken").write_bytes(ranks)
+    return tmp_path
+
+
+def test_a_tokenizer_and_its_copy_are_equal(files, capsys):
+    assert main(["compare", "default", str(files / "a.json"), str(files / "corpus.txt")]) == 0
+    out = capsys.readouterr().out
+    assert "documents:  4," in out and "ids:        equal" in out
+
+
+def test_differences_are_shown_with_what_is_around_them(files, capsys):
+    a, b = str(files / "a.json"), str(files / "b.json")
+    assert main(["compare", a, b, str(files / "corpus.txt")]) == 1
+    out = capsys.readouterr().out
+    assert "documents differ" in out and "document 0, token " in out and "\u2038" in out
+    assert main(["compare", a, b, str(files / "corpus.txt"), "--json", "--show", "1"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["documents"] == 4 and found["differing"]["ids"] >= 1 and not found["equal"]
+    (first,) = found["first"]
+    one, other = (jittok.load(path).encode(TEXTS[0], add_special_tokens=False).ids.tolist() for path in (a, b))
+    at = first["token"]
+    assert one[:at] == other[:at] and one[at : at + 4] == first["a"]["ids"] and other[at : at + 4] == first["b"]["ids"]
+    assert first["text"].replace("\u2038", "") == TEXTS[0] and first["text"].index("\u2038") == first["place"]
+
+
+def test_an_installed_library_may_be_one_of_them(files, capsys):
+    pytest.importorskip("tokenizers")
+    path = str(files / "a.json")
+    assert main(["compare", path, f"tokenizers:{path}", str(files / "corpus.txt")]) == 0
+    assert main(["compare", str(files / "b.json"), f"tokenizers:{path}", str(files / "corpus.txt"), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["b"] == f"tokenizers:{path}"
+
+
+def test_a_tokenizer_is_verified_with_its_reference(files, capsys):
+    pytest.importorskip("tokenizers")
+    assert main(["verify", str(files / "a.json"), str(files / "corpus.txt"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["reference"] == "tokenizers" and found["differing"] == {"ids": 0, "spans": 0, "round trip": 0}
+    assert found["notes"] == [] and found["equal"]
+    assert main(["verify", "default", str(files / "corpus.txt")]) == 0
+    assert "note: not compared with tokenizers" in capsys.readouterr().out
+
+
+def test_rank_files_are_verified_with_tiktoken(files, capsys):
+    pytest.importorskip("tiktoken")
+    details = ["--pattern", r"\w+|\W+", "--special-tokens", "{}"]
+    assert main(["verify", str(files / "r.tiktoken"), str(files / "corpus.txt"), "--json", *details]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["reference"] == "tiktoken" and found["notes"] == [] and found["tokens"] > 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["compare", "default", "default"], "are the same"),
+        (["compare", "default", "tokenizers:none.json"], "there is no such file"),
+        (["compare", "default", "none.json"], "none.json"),
+    ],
+)
+def test_refusals(files, capsys, wrong, message):
+    assert main([*wrong, str(files / "corpus.txt")]) == 1
+    assert message in capsys.readouterr().err
+    assert main(["verify", "default", str(files / "none.txt")]) == 1
