@@ -476,20 +476,36 @@ def ctc_text(token: str, step: DecodeCTC) -> str:
 def marian_text(tokens: list[str], step: DecodeMarian) -> str:
     """Return the text of pieces and special tokens of a Marian pair."""
     parts = []
-    is_first = True  # nothing came since the last special token that counts
+    is_first = True
     for token in tokens:
-        if token in step.special:
-            parts.append(token + " ")
-            is_first = True
-            continue
-        if token in step.hidden:
-            continue
-        dropped = is_first and step.drop_first and token.startswith("\u2581")
-        text = token[dropped:]
-        if text or not (dropped and step.drop_leading):
-            is_first = False
-        parts.append(text)
-    return "".join(parts).replace("\u2581", " ").strip()
+        part, is_first = marian_part(token, step, is_first)
+        parts.append(part)
+    return "".join(parts).strip()
+
+
+def marian_part(token: str, step: DecodeMarian, is_first: bool) -> tuple[str, bool]:
+    """Return what a token of a Marian pair contributes, but for blanks at the ends of the whole text.
+
+    Parameters
+    ----------
+    token, step
+        The token and its decoder.
+    is_first
+        Whether nothing came since the last special token that counts.
+
+    Returns
+    -------
+    part : str
+    is_first : bool
+        The same for the next token.
+    """
+    if token in step.special:
+        return token + " ", True
+    if token in step.hidden:
+        return "", is_first
+    dropped = is_first and step.drop_first and token.startswith("\u2581")
+    text = token[dropped:]
+    return text.replace("\u2581", " "), is_first and not text and dropped and step.drop_leading
 
 
 def clean_up(token: str) -> str:

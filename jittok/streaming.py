@@ -6,7 +6,17 @@ from codecs import getincrementaldecoder, utf_8_decode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from .decoding import alphabet_text, apply_step, close_run, ctc_text, fallback_byte, replace_all, strip, word_piece
+from .decoding import (
+    alphabet_text,
+    apply_step,
+    close_run,
+    ctc_text,
+    fallback_byte,
+    marian_part,
+    replace_all,
+    strip,
+    word_piece,
+)
 from .piece_decoding import PieceDecoder
 from .spec import (
     DecodeBPE,
@@ -14,6 +24,7 @@ from .spec import (
     DecodeByteLevel,
     DecodeCTC,
     DecodeFuse,
+    DecodeMarian,
     DecodeMetaspace,
     DecodeReplace,
     DecodeStrip,
@@ -224,6 +235,8 @@ def _stages(steps: tuple[DecoderStep, ...]) -> list[_Stage]:
             stages.append(_Suffixes(step))
         elif isinstance(step, DecodeCTC):
             stages.append(_Repeated(step))
+        elif isinstance(step, DecodeMarian):
+            stages.append(_Marian(step))
         else:
             stages.append(_Each(step))
     return stages
@@ -294,6 +307,28 @@ class _Repeated(_Stage):
         is_new, self._last = token != self._last, token
         text = ctc_text(token, self._step) if is_new else ""
         return [text] if text else []
+
+
+class _Marian(_Stage):
+    """Pieces and special tokens of a Marian pair; white space that would go if the text ended is held back."""
+
+    def __init__(self, step: DecodeMarian) -> None:
+        self._step = step
+        self._is_first = True
+        self._has_begun = False
+        self._held = ""
+
+    def push(self, token: str) -> list[str]:
+        part, self._is_first = marian_part(token, self._step, self._is_first)
+        if not self._has_begun:
+            part = part.lstrip()
+            self._has_begun = part != ""
+        kept = part.rstrip()
+        if not kept:
+            self._held += part
+            return []
+        text, self._held = self._held + kept, part[len(kept) :]
+        return [text]
 
 
 class _Bytes(_Stage):
