@@ -340,6 +340,20 @@ def test_what_cannot_be_said_is_refused_with_the_reason(tmp_path, document, writ
     assert [file.name for file in tmp_path.iterdir()] == ["in.json"]
 
 
+def test_models_of_other_libraries_are_refused(tmp_path):
+    from dataclasses import replace
+
+    from jittok.tokenizer import Tokenizer
+
+    tok = jittok.load_default()
+    other = Tokenizer(replace(tok.spec, reference="llama.cpp"))
+    for written in ("tokenizer.json", "tiktoken", "merges", "sentencepiece", "vocab.txt"):
+        with pytest.raises(UnsupportedError, match="llama.cpp"):
+            other.save(tmp_path / "x", written)
+    other.save(tmp_path / "x.jittok")
+    assert jittok.load(tmp_path / "x.jittok").spec.reference == "llama.cpp"
+
+
 def test_a_template_may_be_left_out(tmp_path):
     (tmp_path / "in.json").write_text(json.dumps(block(added_tokens=[_ADDED], post_processor=_TEMPLATE)))
     tok = jittok.load(tmp_path / "in.json")

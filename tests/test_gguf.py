@@ -169,7 +169,9 @@ def test_decoding_saving_and_facts(kind, load, tmp_path, capsys):
         with pytest.raises(UnsupportedError, match=r"llama.cpp's rules.*save as jittok"):
             tok.save(tmp_path / "file", format=format)
     assert main(["info", str(tmp_path / "model.gguf")]) == 0
-    assert "gguf; ids as llama.cpp gives them" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "gguf; ids as llama.cpp gives them" in out and "in the file:    model=" in out
+    assert max(map(len, out.splitlines())) < 700
     assert jittok.load(tmp_path).vocab_size == tok.vocab_size == len(KINDS[kind]()["tokens"])
 
 

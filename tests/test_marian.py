@@ -12,6 +12,7 @@ import pytest
 from sentencepiece_files import small_model
 
 import jittok
+from jittok.cli import main
 from jittok.errors import ArgumentError, FormatError, JittokError, MissingFileError, UnsupportedError
 
 NORMAL, UNKNOWN, CONTROL = 1, 2, 3
@@ -153,3 +154,10 @@ def test_real_pair():
     text = ">>fr<< \u0153uvre \u4e2d\u6587 world.</s>"
     assert source.encode(text).ids.tolist() == [1, 49, 11700, 6020, 158, 49, 42788, 46035, 522, 3, 0, 0]
     assert target.encode(text).ids.tolist() == [1, 755, 49, 42788, 46035, 49, 18088, 3, 0, 0]
+
+
+def test_command_line(pair, capsys):
+    assert main(["info", str(pair()), "--side", "target"]) == 0
+    out = capsys.readouterr().out
+    assert "marian; ids as transformers gives them" in out and "Marian, 15 entries, 10 pieces" in out
+    assert "side='target'" in out

@@ -520,7 +520,6 @@ def test_texts_left_out_are_reported():
 TEXTS = ["the cat", "  that   rat \u00e9", "hatand the.man ", "", " ", "thecat cat\u2581the"]
 
 
-@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")
 @pytest.mark.parametrize(
     "options",
     [
@@ -532,6 +531,7 @@ TEXTS = ["the cat", "  that   rat \u00e9", "hatand the.man ", "", " ", "thecat c
         {"normalization_rule_name": "identity"},
     ],
 )
+@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")
 def test_saved_for_tokenizers(tmp_path, options):
     tokenizers = pytest.importorskip("tokenizers")
     lines = [*some_lines(300), "a  b", "c   b"]
@@ -550,7 +550,7 @@ def test_saved_for_tokenizers(tmp_path, options):
             assert theirs.decode(ids) == own.decode(ids) == model.decode(ids)
 
 
-@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")
+@pytest.mark.filterwarnings("ignore::jittok.errors.ConversionWarning")  # that not all texts have the same ids
 def test_symbols_saved_for_tokenizers(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     trained = jittok.train_unigram(some_lines(300), vocab_size=80, user_defined_symbols=["<x>"], control_symbols=["<c>"])

@@ -22,7 +22,7 @@ KINDS: tuple[Kind, ...] = ("text", "jsonl", "parquet", "arrow")
 
 
 def add_tokenizer_details(parser: argparse.ArgumentParser) -> None:
-    """Add what a rank file does not say itself.
+    """Add what a rank file or a Marian pair does not say itself.
 
     Parameters
     ----------
@@ -39,6 +39,7 @@ def add_tokenizer_details(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         help='for a rank file: its special tokens, as \'{"<|end|>": 100257}\' or the name of a file with that',
     )
+    parser.add_argument("--side", choices=("source", "target"), help="for a Marian pair: whose text (default: source)")
 
 
 def load_tokenizer(options: argparse.Namespace) -> Any:
@@ -57,7 +58,8 @@ def load_tokenizer(options: argparse.Namespace) -> Any:
         if pattern is not None or special_tokens is not None:
             raise ArgumentError("--pattern and --special-tokens are for rank files; name one with --tokenizer.")
         return jittok.load_default()
-    return jittok.load(options.tokenizer, pattern=pattern, special_tokens=special_tokens)
+    side = getattr(options, "side", None)
+    return jittok.load(options.tokenizer, pattern=pattern, special_tokens=special_tokens, side=side)
 
 
 def _special_tokens(given: str | None) -> dict[str, int] | None:

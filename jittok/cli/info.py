@@ -44,6 +44,8 @@ def facts(tokenizer: Any, name: str, seconds: float) -> Iterable[tuple[str, str 
     if spec is not None:
         yield "format", f"{spec.source_format}; ids as {spec.reference} gives them"
         yield "model", _model(spec.model)
+        if spec.source_format in ("gguf", "marian"):
+            yield "in the file", ", ".join(f"{key}={value!r}" for key, value in spec.extra.items())
     yield "vocabulary", f"{tokenizer.vocab_size:,} entries"
     yield "special tokens", _special_tokens(tokenizer.special_tokens)
     if spec is not None:
@@ -73,8 +75,10 @@ def _model(model: Any) -> str:
     parts = [type(model).__name__.removesuffix("Model")]
     for field in dataclasses.fields(model):
         value = getattr(model, field.name)
-        if field.name in ("vocab", "merges", "ranks"):
+        if field.name in ("vocab", "merges", "ranks", "pieces"):
             parts.append(f"{len(value):,} {'entries' if field.name == 'vocab' else field.name}")
+        elif field.name in ("scores", "types", "messages"):
+            continue  # of each piece, and what is needed to write the file again
         elif value not in (None, False, ""):
             parts.append(field.name if value is True else f"{field.name}={value!r}")
     return ", ".join(parts)

@@ -71,6 +71,8 @@ def convert(
 def _converted(
     spec: TokenizerSpec, format: str, *, template: bool, alone: bool
 ) -> tuple[TokenizerSpec, tuple[str, ...]]:
+    if spec.reference in ("llama.cpp", "transformers") and format != "jittok":
+        raise UnsupportedError(f"a tokenizer whose ids {spec.reference} decides cannot be written as {format}")
     if not template:
         spec = replace(
             spec, post_processors=tuple(step for step in spec.post_processors if not isinstance(step, Template))
