@@ -25,7 +25,7 @@ from .encodings import (
 )
 from .errors import ArgumentError, UnsupportedError
 from .spec import Template, TemplatePiece, TokenizerSpec, TrimOffsets
-from .tables import STRIPS
+from .tables import NORMALIZED, STRIPS
 from .vocabulary import Vocabulary, outer_white_space
 
 Strategy = Literal["longest_first", "only_first", "only_second"]
@@ -591,9 +591,12 @@ class PostProcessor:
         indptr = frozen(encoded.indptr, np.int64)
         spans = encoded.spans.copy()
         matched = {}
-        for row in np.flatnonzero(self.vocabulary.tables.flags[ids] & STRIPS).tolist():
+        flags = self.vocabulary.tables.flags
+        for row in np.flatnonzero(flags[ids] & STRIPS).tolist():
             piece = slice_of(row)
-            if piece:
+            token, is_normalized = self.vocabulary.string_of(int(ids[row])), flags[ids[row]] & NORMALIZED
+            # The model may make the same token of other text, such as U+2581 of a blank.
+            if piece and (is_normalized or token.decode("utf-8", "replace") in piece):
                 matched[row] = piece
         # Unknown text is shown as it is, and trimmed as it is shown.
         for row in np.flatnonzero(ids == self.vocabulary.unknown).tolist() if self.vocabulary.unknown >= 0 else ():

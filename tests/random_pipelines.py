@@ -81,7 +81,7 @@ class Known:
         drops = ours._engine._drops
         byte_level = "'ByteLevel'" in str(block["pre_tokenizer"])
         tokens = block["added_tokens"]
-        cleaned = bool(tokens) and any(name in names for name in ("'Bert", "'Replace", "'Nmt", "'ByteLevel"))
+        cleaned = bool(tokens) and any(name in names for name in ("'Bert", "'Replace", "'Nmt", "'NFK", "'ByteLevel"))
         model = block["model"]
         unknown = model["vocab"][model["unk_id"]][0] if model["type"] == "Unigram" else model["unk_token"]
         stripped = any(t["content"] == unknown and (t["lstrip"] or t["rstrip"]) for t in tokens)

@@ -38,6 +38,7 @@ from jittok.engine import Engine
 from jittok.errors import ArgumentError
 from jittok.formats import tokenizer_json
 from jittok.merge_sampling import sample_piece_ids
+from jittok.spec import AddedTokens
 from jittok.tables import PieceTables
 
 MARK = "\u2581"
@@ -98,7 +99,7 @@ class Model:
 
 
 def engine_of(built):
-    return Engine(Plan((), None, None, None, (), split_tables(built.split_pattern), built.tables))
+    return Engine(Plan(AddedTokens.of(()), None, None, None, (), split_tables(built.split_pattern), built.tables))
 
 
 def encode(engine, texts, **options):
