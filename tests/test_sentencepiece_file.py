@@ -263,9 +263,8 @@ def test_content_in_memory():
 
 @pytest.mark.parametrize("data", [b"\0", b"abc", b"\n" * 100, b"\xff\xfe"])
 def test_content_of_no_format(data):
-    with pytest.raises(UnknownFormatError, match="not the content of a tokenizer file.* sentencepiece") as found:
+    with pytest.raises(UnknownFormatError, match="not the content of a tokenizer file.* sentencepiece.* gguf"):
         jittok.load_bytes(data)
-    assert "gguf" not in str(found.value)
 
 
 def try_to_read(data):
