@@ -107,7 +107,7 @@ def test_tokenizers(tmp_path):
         assert trained.encode(text).ids.tolist() == theirs.encode(text).ids
     assert json.loads(path.read_text())["model"]["type"] == "WordPiece"
     lines = tmp_path / "vocab.txt"
-    with pytest.warns(ConversionWarning, match="pre-tokenizer"):
+    with pytest.warns(ConversionWarning, match="vocab.txt alone"):
         trained.save(lines)
     assert lines.read_text(encoding="utf-8").splitlines() == tokens_of(trained)
 
