@@ -7,11 +7,12 @@ import gc
 import importlib.util
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from jittok.cli import arguments
+from jittok.cli.documents import add_documents, documents_of
 from jittok.errors import ArgumentError, JittokError
 
 #: Bytes of text that are measured unless --megabytes says otherwise.
@@ -32,18 +33,10 @@ def add(commands: Any) -> None:
         ),
     )
     parser.add_argument("tokenizer", metavar="X", help="tokenizer.json, SentencePiece model, rank file, ... or 'default'")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines, Parquet or Arrow; compressed or not")
+    add_documents(parser, MEGABYTES)
     arguments.add_tokenizer_details(parser)
-    parser.add_argument(
-        "--separator", choices=arguments.SEPARATORS, default="newline", help="what ends a document (default: newline)"
-    )
-    parser.add_argument("--field", default="text", metavar="PATH", help="jsonl: where the text is (default: text)")
-    parser.add_argument("--column", default="text", metavar="NAME", help="tables: column of the text (default: text)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds; the best of each counts (default: 3)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of each library (default: 1)")
-    parser.add_argument(
-        "--megabytes", type=float, default=MEGABYTES, metavar="N", help=f"text to take at most (default: {MEGABYTES})"
-    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.set_defaults(run=run)
 
@@ -72,39 +65,6 @@ def run(options: argparse.Namespace) -> int:
         cells = (row[key] for key in ("unseen_cpu", "again_cpu", "unseen_wall", "again_wall"))
         print(f"{name:14}" + "".join(f"{cell:12,.1f}" for cell in cells) + f"  {row['ids']}")
     return 0
-
-
-def documents_of(options: argparse.Namespace) -> Iterator[str]:
-    """The first documents of the files that a command names, as many as are wanted; empty ones are left out.
-
-    Parameters
-    ----------
-    options
-        With ``files``, ``separator``, ``field``, ``column`` and ``megabytes``.
-    """
-    from jittok.corpus.reading import Reading, read_documents
-    from jittok.corpus.sources import find_sources
-
-    reading = Reading(separator=options.separator, field=options.field, column=options.column, replace_invalid=True)
-    limit = int(options.megabytes * 1e6)
-    size = 0
-    for source in find_sources(options.files):
-        for documents in read_documents(source, reading):
-            for text in _strings(documents.texts):
-                if size >= limit:
-                    return
-                if text:
-                    yield text
-                    size += len(text.encode("utf-8", "surrogatepass"))
-
-
-def _strings(texts: Any) -> Iterator[str]:
-    if isinstance(texts, tuple):
-        data, bounds = texts[0], texts[1].tolist()
-        for begin, end in zip(bounds, bounds[1:], strict=False):
-            yield data[begin:end].tobytes().decode("utf-8", "replace")
-    else:
-        yield from (text if isinstance(text, str) else text.as_py() for text in texts)
 
 
 def _libraries(options: argparse.Namespace, tokenizer: Any) -> dict[str, Callable[[], Any]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jittok.cli import arguments
+from jittok.cli.documents import add_documents, documents_of
 from jittok.errors import ArgumentError, JittokError, MissingDependencyError, MissingFileError
 
 #: Documents that are encoded at once.
@@ -74,14 +75,8 @@ def add(commands: Any) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines, Parquet or Arrow; compressed or not")
+    add_documents(parser, 1000.0)
     arguments.add_tokenizer_details(parser)
-    parser.add_argument(
-        "--separator", choices=arguments.SEPARATORS, default="newline", help="what ends a document (default: newline)"
-    )
-    parser.add_argument("--field", default="text", metavar="PATH", help="jsonl: where the text is (default: text)")
-    parser.add_argument("--column", default="text", metavar="NAME", help="tables: column of the text (default: text)")
-    parser.add_argument("--megabytes", type=float, default=1000.0, metavar="N", help="text to take at most (default: 1000)")
     parser.add_argument("--show", type=int, default=5, metavar="N", help="differences to show (default: 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
@@ -191,8 +186,6 @@ def _report(options: argparse.Namespace, found: Findings, facts: dict[str, str],
 
 def _batches(options: argparse.Namespace, found: Findings) -> Iterator[tuple[int, list[str]]]:
     """The documents in batches, each with the number of its first; progress goes to a terminal's stderr."""
-    from jittok.cli.bench import documents_of
-
     if options.megabytes <= 0 or options.show < 0:
         raise ArgumentError("--megabytes: expected a number greater than 0; --show: one that is not negative")
     shows = sys.stderr.isatty() and not options.quiet
