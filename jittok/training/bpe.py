@@ -339,7 +339,7 @@ def _new_spec(
     decoder: object,
     post_processor: object,
 ) -> TokenizerSpec:
-    vocab = {token: number for number, token in enumerate(tokens)}
+    vocab = dict(zip(tokens, range(len(tokens)), strict=True))
     if unk_token is not None and unk_token not in vocab:
         raise ArgumentError(f"unk_token={unk_token!r} is not in the vocabulary; add it to special_tokens")
     prefix, suffix = options.continuing_subword_prefix, options.end_of_word_suffix

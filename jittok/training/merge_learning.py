@@ -288,14 +288,8 @@ class MergeLearner:
     @property
     def tokens(self) -> list[str]:
         """The strings of all tokens."""
-        tokens = self._training.tokens
-        data = tokens.data[: self._number(kernels.BYTES)]
-        # Where strings begin, in codepoints: all bytes but those that continue one.
-        begins = np.zeros(len(data) + 1, np.int64)
-        np.cumsum((data & 0xC0) != 0x80, out=begins[1:])
-        places = begins[tokens.indptr[: self.size + 1]].tolist()
-        text = data.tobytes().decode("utf-8", "surrogatepass")
-        return [text[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+        tokens, n = self._training.tokens, self.size
+        return strings_of(tokens.data[: self._number(kernels.BYTES)], tokens.indptr[: n + 1])
 
     def words(self) -> Words:
         """The words as they are by now: with these, and the tokens, learning can go on elsewhere."""
@@ -305,6 +299,25 @@ class MergeLearner:
             self._training.cells, self._used, self._training.weights, self._least, symbols, indptr, counts
         )
         return Words(symbols[: int(indptr[n])], indptr[: n + 1], counts[:n])
+
+
+def strings_of(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
+    """Strings that lie one after another in UTF-8.
+
+    Parameters
+    ----------
+    data, indptr
+        uint8[m], int64[n + 1]: string `i` is ``data[indptr[i]:indptr[i + 1]]``; all bytes belong to one.
+    """
+    n = len(indptr) - 1
+    # Cut by CPython at a letter that is in none of them, which is faster than one by one.
+    separator = next((byte for byte in b"\n\0 \t\r" if not (data == byte).any()), None)
+    if n == 0 or separator is None:
+        text, bounds = data.tobytes(), indptr.tolist()
+        return [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds, bounds[1:], strict=False)]
+    joined = np.full(len(data) + n - 1, separator, np.uint8)
+    joined[np.arange(len(data)) + np.repeat(np.arange(n), np.diff(indptr))] = data
+    return joined.tobytes().decode("utf-8", "surrogatepass").split(chr(separator))
 
 
 def _cells(words: Words | Letters, least: int) -> tuple[NDArray[np.int32], int, NDArray[np.int64]]:

@@ -435,9 +435,9 @@ def first_merges(merges: NDArray[np.int32], n_first: int, size: int) -> NDArray[
 
 def pairs_of(merges: NDArray[np.int32], tokens: Sequence[str]) -> list[tuple[str, str]]:
     """Merges as pairs of strings, each once: of a pair that comes again, the later place counts, as in tokenizers."""
-    left, right = merges[:, 0].tolist(), merges[:, 1].tolist()
-    pairs = [(tokens[a], tokens[b]) for a, b in zip(left, right, strict=True)]
-    if len(np.unique(merges[:, 2])) == len(merges):
+    token = tokens.__getitem__
+    pairs = list(zip(map(token, merges[:, 0].tolist()), map(token, merges[:, 1].tolist()), strict=True))
+    if (np.diff(merges[:, 2]) > 0).all():
         return pairs  # no result twice, so no pair either
     places = {pair: place for place, pair in enumerate(pairs)}
     return sorted(places, key=places.__getitem__)

@@ -153,7 +153,7 @@ def train_wordpiece(
         n = max(min(len(tokens), size), start.n_first)
         if vocab_size is not None or vocab_sizes is not None or unreachable == "error":
             report_size(size, n, start.n_first, unreachable)
-        vocab = {token: number for number, token in enumerate(tokens[:n])}
+        vocab = dict(zip(tokens[:n], range(n), strict=True))
         prefix, suffix = chosen.continuing_subword_prefix, chosen.end_of_word_suffix
         if decoder is None:
             decoders: Any = (DecodeWordPiece(prefix),)
