@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jittok.build.merge_tables import byte_alphabet
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.spec import AddedToken, BPEModel, ByteLevel, RankModel, TokenizerSpec
 from jittok.training.progress import check_checkpoint
@@ -306,14 +307,17 @@ def train_bpe(
         steps = read_steps(normalizer, pre_tokenizer)
         settings = {**what, "steps": steps.settings()}
         start = resumed(resume, settings, texts, counts)
-    tokens, merges = learn(start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress)
+    learned = learn(
+        start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress, threads=thread_count(threads)
+    )
+    tokens = learned.tokens
     results = {}
     for size in sizes:
-        used = first_merges(merges, start.n_first, size)
+        used = first_merges(learned.merges, start.n_first, size)
         n = max(min(len(tokens), size), start.n_first)
         if vocab_size is not None or vocab_sizes is not None or unreachable == "error":
             report_size(size, n, start.n_first, unreachable)
-        pairs = pairs_of(used, tokens)
+        pairs = pairs_of(learned, used)
         if known is None:
             spec = _new_spec(tokens[:n], pairs, chosen, steps, unk_token, fuse_unk, byte_fallback, decoder, post_processor)
         else:

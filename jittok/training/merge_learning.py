@@ -18,6 +18,8 @@ SLICE = 1 << 20
 #: Pairs, and events of a merge, that there is room for at first.
 FIRST_PAIRS = 1 << 12
 FIRST_EVENTS = 1 << 12
+#: Pairs that a new symbol makes, about.
+PAIRS_OF_SYMBOL = 8
 #: Bytes of a token, about.
 TOKEN_BYTES = 10
 #: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
@@ -168,7 +170,7 @@ class MergeLearner:
 
     # ------------------------------------------------------------------------------------------------------- running
 
-    def run(self, after_slice: Callable[[int], object] = lambda size: None) -> bool:
+    def run(self, after_slice: Callable[[int], object] = lambda size: None, places: int | None = None) -> bool:
         """Learn merges until there are as many tokens as wanted, or no pair is left.
 
         Parameters
@@ -176,6 +178,8 @@ class MergeLearner:
         after_slice
             Called every few hundredths of a second, with the number of tokens. When it raises, nothing is lost: learning
             goes on with another call.
+        places
+            Places that a slice visits, about; None: :data:`SLICE`.
 
         Returns
         -------
@@ -184,11 +188,12 @@ class MergeLearner:
         """
         if not self._is_counted:
             self._count_pairs(after_slice)
+        budget = SLICE if places is None else min(places, SLICE)
         while True:
             if self._scores is None:
-                status = kernels.learn_merges(self._training, self._prefix, SLICE)
+                status = kernels.learn_merges(self._training, self._prefix, budget)
             else:
-                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, SLICE)
+                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, budget)
             if status in (kernels.DONE, kernels.EXHAUSTED):
                 return bool(status == kernels.DONE)
             if status == kernels.PAUSED:
@@ -230,7 +235,8 @@ class MergeLearner:
         training = self._training
         if status == kernels.MORE_PAIRS:
             used = self._number(kernels.PAIRS)
-            size = 2 * used + len(training.chains) + 4
+            # Most symbols make few pairs; what is not used takes no memory.
+            size = 2 * used + PAIRS_OF_SYMBOL * len(training.tokens.length) + 4
             training = training._replace(
                 pairs=kernels.Pairs(*(_larger(array, used, size) for array in training.pairs)),
                 level=_larger(training.level, self._number(kernels.LEVEL_PAIRS), size),
@@ -285,11 +291,16 @@ class MergeLearner:
         """Letters of each token."""
         return self._training.tokens.length[: self.size]
 
+    def strings(self, first: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The strings of the tokens from `first` on, for :func:`strings_of`; they stay as they are."""
+        tokens = self._training.tokens
+        indptr = tokens.indptr[first : self.size + 1]
+        return tokens.data[int(indptr[0]) : int(indptr[-1])], indptr
+
     @property
     def tokens(self) -> list[str]:
         """The strings of all tokens."""
-        tokens, n = self._training.tokens, self.size
-        return strings_of(tokens.data[: self._number(kernels.BYTES)], tokens.indptr[: n + 1])
+        return strings_of(*self.strings())
 
     def words(self) -> Words:
         """The words as they are by now: with these, and the tokens, learning can go on elsewhere."""
@@ -307,13 +318,13 @@ def strings_of(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
     Parameters
     ----------
     data, indptr
-        uint8[m], int64[n + 1]: string `i` is ``data[indptr[i]:indptr[i + 1]]``; all bytes belong to one.
+        uint8[m], int64[n + 1]: string `i` is ``data[indptr[i] - indptr[0]:indptr[i + 1] - indptr[0]]``.
     """
     n = len(indptr) - 1
     # Cut by CPython at a letter that is in none of them, which is faster than one by one.
     separator = next((byte for byte in b"\n\0 \t\r" if not (data == byte).any()), None)
     if n == 0 or separator is None:
-        text, bounds = data.tobytes(), indptr.tolist()
+        text, bounds = data.tobytes(), (indptr - indptr[0]).tolist()
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds, bounds[1:], strict=False)]
     joined = np.full(len(data) + n - 1, separator, np.uint8)
     joined[np.arange(len(data)) + np.repeat(np.arange(n), np.diff(indptr))] = data

@@ -41,6 +41,9 @@ DEFAULT_SIZE = 30_000
 CHECKPOINT_KIND = "merges"
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 60.0
+#: Merges whose strings are made at once, at least, while others are learned; and the places that a slice visits then.
+STRINGS_AT_ONCE = 1 << 9
+SHARED_SLICE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -361,8 +364,9 @@ def learn(
     checkpoints: Checkpoints,
     progress: bool,
     *,
+    threads: int = 1,
     by_likelihood: bool = False,
-) -> tuple[list[str], NDArray[np.int32]]:
+) -> Learned:
     """Learn merges until there are `size` tokens, or no pair is left.
 
     Parameters
@@ -377,15 +381,10 @@ def learn(
         Where to note what was learned.
     progress
         Whether to show it.
+    threads
+        With more than one, strings are made of tokens while others are still learned.
     by_likelihood
         See :class:`jittok.training.merge_learning.Rules`.
-
-    Returns
-    -------
-    tokens
-        All of them.
-    merges
-        int32[m, 3], those of `start` among them.
     """
     from jittok.training.merge_learning import UNLIMITED, MergeLearner, Rules
 
@@ -396,22 +395,103 @@ def learn(
         by_likelihood,
     )
     learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size)
-    with Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar:
+    is_shared = threads > 1 and size - len(start.tokens) > 2 * STRINGS_AT_ONCE
+    with (
+        Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar,
+        _Strings(start, is_shared) as strings,
+    ):
         shown = len(start.tokens)
 
         def after_slice(n: int) -> None:
             nonlocal shown
             bar.advance(n - shown)
             shown = n
+            strings.take(learner, STRINGS_AT_ONCE)
             checkpoints.write(learner, start)
 
         try:
-            learner.run(after_slice)
+            learner.run(after_slice, SHARED_SLICE if is_shared else None)
         except KeyboardInterrupt:
             checkpoints.write(learner, start, now=True)
             raise
         bar.advance(learner.size - shown)
-    return learner.tokens, np.concatenate([start.merges, learner.merges])
+        strings.take(learner, 1)
+    return Learned(strings.tokens, np.concatenate([start.merges, learner.merges]), strings.pairs)
+
+
+class Learned(NamedTuple):
+    """What was learned.
+
+    Attributes
+    ----------
+    tokens
+        All of them.
+    merges
+        int32[m, 3]: left, right and result of each, the merges that there were at the start among them.
+    pairs
+        Left and right as strings.
+    """
+
+    tokens: list[str]
+    merges: NDArray[np.int32]
+    pairs: list[tuple[str, str]]
+
+
+class _Strings:
+    """Makes strings of what is learned, on a thread of its own if that is wanted.
+
+    Parameters
+    ----------
+    start
+        Where learning starts.
+    is_aside
+        Whether there is to be a thread.
+    """
+
+    def __init__(self, start: Start, is_aside: bool) -> None:
+        self.tokens = list(start.tokens)
+        self.pairs = _pairs(start.merges, self.tokens)
+        self._taken, self._merges = len(self.tokens), 0
+        self._pool: Any = None
+        self._waiting: list[Any] = []
+        if is_aside:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="jittok-strings")
+
+    def __enter__(self) -> _Strings:
+        return self
+
+    def take(self, learner: MergeLearner, least: int) -> None:
+        """Note what is new, unless it is less than so many merges."""
+        merges = learner.merges
+        if (self._pool is None and least > 1) or len(merges) - self._merges < least:
+            return
+        arguments = *learner.strings(self._taken), merges[self._merges :]
+        self._taken, self._merges = learner.size, len(merges)
+        if self._pool is None:
+            self._add(*arguments)
+        else:
+            self._waiting.append(self._pool.submit(self._add, *arguments))
+
+    def _add(self, data: NDArray[np.uint8], indptr: NDArray[np.int64], merges: NDArray[np.int32]) -> None:
+        from jittok.training.merge_learning import strings_of
+
+        self.tokens += strings_of(data, indptr)
+        self.pairs += _pairs(merges, self.tokens)
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=error is not None)
+        for future in self._waiting:
+            if not future.cancelled():
+                future.result()
+
+
+def _pairs(merges: NDArray[np.int32], tokens: Sequence[str]) -> list[tuple[str, str]]:
+    """Left and right of merges as strings."""
+    token = tokens.__getitem__
+    return list(zip(map(token, merges[:, 0].tolist()), map(token, merges[:, 1].tolist()), strict=True))
 
 
 def first_merges(merges: NDArray[np.int32], n_first: int, size: int) -> NDArray[np.int32]:
@@ -433,10 +513,17 @@ def first_merges(merges: NDArray[np.int32], n_first: int, size: int) -> NDArray[
     return merges if len(reached) == 0 else merges[: reached[0] + 1]
 
 
-def pairs_of(merges: NDArray[np.int32], tokens: Sequence[str]) -> list[tuple[str, str]]:
-    """Merges as pairs of strings, each once: of a pair that comes again, the later place counts, as in tokenizers."""
-    token = tokens.__getitem__
-    pairs = list(zip(map(token, merges[:, 0].tolist()), map(token, merges[:, 1].tolist()), strict=True))
+def pairs_of(learned: Learned, merges: NDArray[np.int32]) -> list[tuple[str, str]]:
+    """Merges as pairs of strings, each once: of a pair that comes again, the later place counts, as in tokenizers.
+
+    Parameters
+    ----------
+    learned
+        What was learned.
+    merges
+        The first merges of it.
+    """
+    pairs = learned.pairs[: len(merges)]
     if (np.diff(merges[:, 2]) > 0).all():
         return pairs  # no result twice, so no pair either
     places = {pair: place for place, pair in enumerate(pairs)}

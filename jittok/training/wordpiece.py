@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from jittok.encodings import whole_number
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.spec import AddedToken, DecodeWordPiece, TokenizerSpec, WordPieceModel
 from jittok.training.progress import check_checkpoint
@@ -145,9 +146,11 @@ def train_wordpiece(
         steps = read_steps(normalizer, pre_tokenizer)
         settings = {**what, "steps": steps.settings()}
         start = resumed(resume, settings, texts, counts)
-    tokens, _ = learn(
-        start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress, by_likelihood=score == "likelihood"
-    )
+    checkpoints = Checkpoints(checkpoint, settings)
+    by_likelihood, n_threads = score == "likelihood", thread_count(threads)
+    tokens = learn(
+        start, chosen, max(sizes), checkpoints, progress, threads=n_threads, by_likelihood=by_likelihood
+    ).tokens
     results = {}
     for size in sizes:
         n = max(min(len(tokens), size), start.n_first)
