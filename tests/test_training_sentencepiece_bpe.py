@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import random
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -550,3 +551,46 @@ def test_scripts_are_those_of_the_reference():
             pairs.append(first + chr(other))
     size = 3 + len(set("".join(pairs))) + 1 + len(pairs) * 3
     check(pairs, vocab_size=size, character_coverage=1.0, hard_vocab_limit=False, normalization_rule_name="identity")
+
+
+def test_each_of_several_sizes_reads_the_symbols():
+    lines = ["to be or not to be", "bee"] * 3
+    symbols = ["q", "z"]
+    trained = jittok.train_bpe(lines, rules="sentencepiece", vocab_sizes=[14, 16], user_defined_symbols=iter(symbols))
+    for size, tokenizer in trained.items():
+        alone = jittok.train_bpe(lines, rules="sentencepiece", vocab_size=size, user_defined_symbols=symbols)
+        assert tokenizer.spec.model.pieces == alone.spec.model.pieces
+        assert tokenizer.spec.model.pieces[3:5] == ("q", "z")
+
+
+def test_a_long_symbol():
+    symbol = "x" * 1500
+    options = {"rules": "sentencepiece", "vocab_size": 20, "user_defined_symbols": [symbol]}
+    trained = jittok.train_bpe(["to be or not to be", "bee"] * 3, **options)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model.write(trained.spec))
+    assert trained.encode(f"be {symbol}x to").tokens == processor.encode(f"be {symbol}x to", out_type=str)
+
+
+def test_warn_is_not_the_default():
+    options = {"rules": "sentencepiece", "vocab_size": 1000}
+    with pytest.warns(TrainingWarning, match="cannot be reached") as caught:
+        jittok.train_bpe(["to be or not to be"], unreachable="warn", **options)
+    assert caught[0].filename == __file__
+    with pytest.raises(ArgumentError, match="cannot be reached"):
+        jittok.train_bpe(["to be or not to be"], **options)
+
+
+def test_what_was_left_out_is_said():
+    for train in (jittok.train_unigram, lambda texts, **options: jittok.train_bpe(texts, rules="sentencepiece", **options)):
+        with pytest.raises(ArgumentError, match="nothing is left to train on.*3 longer than"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            train(["ab" * 3000] * 3, vocab_size=10)
+
+
+@pytest.mark.parametrize("line", ["D800\t61", "61\tDFFF", "0\t61", " ".join(["61"] * 1001) + "\t62"])
+def test_rules_that_cannot_be(tmp_path, line):
+    path = tmp_path / "rules.tsv"
+    path.write_text(f"41\t61\n{line}\n")
+    for name in ("normalization_rule_tsv", "denormalization_rule_tsv"):
+        with pytest.raises(FormatError, match=r"rules.tsv: line 2: "):
+            jittok.train_bpe(["a b"], rules="sentencepiece", vocab_size=10, **{name: path})

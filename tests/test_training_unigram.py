@@ -476,7 +476,7 @@ def test_progress(capfd):
         ({"vocab_size": 10}, "the alphabet has"),
         ({"e_step": "quick"}, "e_step"),
         ({"num_threads": 3}, "reference_threads"),
-        ({"reference_threads": 0}, "num_threads"),
+        ({"reference_threads": 0}, "reference_threads=0"),
         ({"threads": 0}, "threads"),
         ({"unreachable": "maybe"}, "unreachable"),
         ({"shrinking_factor": 2.0}, "shrinking_factor"),

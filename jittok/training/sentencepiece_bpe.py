@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +17,7 @@ from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWar
 from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.character_coverage import balanced_pieces
-from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words, check_unreachable, warn_caller
 from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
@@ -32,7 +31,6 @@ from jittok.training.sentencepiece_corpus import (
 from jittok.training.sentencepiece_options import (
     BLANK,
     SentencePieceOptions,
-    check_unreachable,
     checkpoint_settings,
     model_spec,
     sentencepiece_options,
@@ -485,6 +483,8 @@ def train_sentencepiece_bpe(
         sizes = sorted({whole_number("vocab_sizes", size, 1) for size in vocab_sizes})
     if not sizes:
         raise ArgumentError("vocab_sizes: expected at least one size")
+    # Each of several sizes reads them.
+    options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
     each = {size: sentencepiece_options("bpe", **{**options, "vocab_size": size}) for size in sizes}
     settings = checkpoint_settings(each[sizes[-1]])
     if resume is not None:
@@ -507,10 +507,9 @@ def train_sentencepiece_bpe(
         spec = model_spec(chosen, pieces, stop=None if unreachable is None else unreachable != "error")
         reached = min(size, len(pieces) + len(chosen.meta_pieces()))
         if reached < size and unreachable == "warn":
-            warnings.warn(
+            warn_caller(
                 f"vocab_size={size} cannot be reached with these texts; the vocabulary has {reached} pieces",
                 TrainingWarning,
-                stacklevel=2,
             )
         result[size] = Tokenizer.deferred(spec)
     return result[sizes[0]] if vocab_sizes is None else result
@@ -525,7 +524,7 @@ def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: d
         words = text_counter(texts, options, **reading).words_of_threads(Workers(thread_count(reading["threads"])))
     report = words[0].report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
-        warnings.warn(report.summary(), TextWarning, stacklevel=3)
+        warn_caller(report.summary(), TextWarning)
     return words
 
 

@@ -667,10 +667,10 @@ def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptio
         if meta >= options.vocab_size:
             raise ArgumentError(f"vocab_size={options.vocab_size}: there are {meta} meta pieces; expected more")
         if not len(characters):
-            raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
+            raise _nothing_left(several[0].report)
         letters = counts = np.zeros(0, np.int64)
     else:
-        letters, counts = _letters(dense, options)
+        letters, counts = _letters(dense, options, several[0].report)
         if len(letters) + meta > options.vocab_size:
             raise ArgumentError(
                 f"vocab_size={options.vocab_size}: the alphabet has {len(letters)} characters and there are {meta} meta "
@@ -679,12 +679,20 @@ def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptio
     return Alphabet(letters.astype(np.uint32), counts, characters.astype(np.uint32), character_counts)
 
 
-def _letters(dense: NDArray[np.int64], options: SentencePieceOptions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _nothing_left(report: TextReport) -> ArgumentError:
+    return ArgumentError(
+        f"texts: nothing is left to train on ({report.summary()}); expected at least one text that is not empty"
+    )
+
+
+def _letters(
+    dense: NDArray[np.int64], options: SentencePieceOptions, report: TextReport
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The alphabet and its counts, the most frequent first."""
     dense[0] = 0
     total = int(dense.sum())
     if total == 0:
-        raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
+        raise _nothing_left(report)
     required = np.zeros(len(dense), np.bool_)
     required[[ord(letter) for letter in options.required_chars if letter != "\0"]] = True
     found = np.flatnonzero((dense > 0) | required)

@@ -22,10 +22,11 @@ BLANK, OUTSIDE, BOUNDARY = "\u2581", "\u2585", "\x1f"
 #: What the reference sets on its command line and jittok takes as arguments of its own, or not at all.
 _ELSEWHERE = {
     "input": "pass the texts, or paths, as `texts`",
+    "model_type": "call train_bpe or train_unigram",
     "model_prefix": "save the result with `.save(path)`",
     "sentence_iterator": "pass it as `texts`",
     "model_writer": "save the result with `.save(path)`",
-    "input_format": "pass counted texts as `texts={text: count}`",
+    "input_format": "count words with jittok.count_words and pass them as `counts=`",
     "use_all_vocab": "it is for word and character models, which jittok does not train",
     "pretokenizer": "cut with `pretokenization_delimiter`, or cut the texts before",
     "minloglevel": "see `progress=`",
@@ -38,13 +39,15 @@ _ELSEWHERE = {
     "normalizer": "use normalization_rule_name or normalization_rule_tsv",
     "pre_tokenizer": "use split_by_whitespace, split_by_unicode_script and so on",
 }
+#: Most threads of the reference.
+MOST_THREADS = 1024
 #: Ranges as the reference checks them.
 _RANGES: dict[str, tuple[float, float]] = {
     "vocab_size": (1, 2**31 - 1),
     "character_coverage": (0.98, 1.0),
     "max_sentencepiece_length": (1, 512),
     "num_sub_iterations": (1, 10),
-    "num_threads": (1, 1024),
+    "num_threads": (1, MOST_THREADS),
     "shrinking_factor": (0.5, 0.95),
     "max_sentence_length": (10, 1 << 30),
     "input_sentence_size": (0, 2**63 - 1),
@@ -200,12 +203,6 @@ class SentencePieceOptions:
         return b"" if self.normalization_rule_name == "identity" else named_charsmap(self.normalization_rule_name)
 
 
-def check_unreachable(value: str | None) -> None:
-    """Raise unless `value` says what to do about a size that cannot be reached."""
-    if value not in (None, "error", "warn", "stop"):
-        raise ArgumentError(f"unreachable={value!r}: expected 'error', 'warn' or 'stop'")
-
-
 def checkpoint_settings(options: SentencePieceOptions) -> dict[str, Any]:
     """Options as a checkpoint keeps them, to compare with those that training goes on with."""
     values = {name: value for name, value in asdict(options).items() if name != "given"}
@@ -271,7 +268,7 @@ def _checked_text(name: str, value: str) -> str:
     return value
 
 
-def sentencepiece_options(model_type: Literal["bpe", "unigram"], **given: Any) -> SentencePieceOptions:
+def sentencepiece_options(model_type: Literal["bpe", "unigram"], /, **given: Any) -> SentencePieceOptions:
     """Check options, and fill in the defaults.
 
     Parameters
@@ -326,6 +323,8 @@ def _check_values(options: SentencePieceOptions) -> None:
             raise ArgumentError("auto_character_coverage needs byte_fallback=True")
         if options.required_chars:
             raise ArgumentError("auto_character_coverage and required_chars exclude each other; leave one out")
+    if options.denormalization_rule_tsv:  # which is not used before the end
+        _compiled_rules(options.denormalization_rule_tsv, "denormalization_rule_tsv")
     if not options.normalization_rule_tsv:
         from jittok.build.charsmap import RULE_NAMES
 

@@ -14,7 +14,6 @@ import re
 import signal
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,18 +23,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encodings import whole_number
 from jittok.engine import thread_count
-from jittok.errors import ArgumentError, FormatError, MissingFileError, TrainingWarning
+from jittok.errors import ArgumentError, FormatError, MissingFileError, TextWarning, TrainingWarning
 from jittok.tables import read_only
 from jittok.training.followers import NEXT_SENTENCE, NO_SENTENCE, Followers, load_followed
-from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words, check_unreachable, warn_caller
 from jittok.training.sentencepiece_corpus import SentencePieceCorpus
 from jittok.training.sentencepiece_options import (
     BLANK,
     BOUNDARY,
+    MOST_THREADS,
     OUTSIDE,
     SentencePieceOptions,
-    check_unreachable,
     checkpoint_settings,
     model_spec,
     sentencepiece_options,
@@ -954,8 +954,10 @@ def train_unigram(
 
     Warns
     -----
+    TextWarning
+        Texts were left out that are not just empty, or characters in them replaced.
     TrainingWarning
-        Texts were left out that are not just empty; or the vocabulary is smaller than asked for.
+        The vocabulary is smaller than asked for.
     """
     from jittok.tokenizer import Tokenizer
 
@@ -966,6 +968,8 @@ def train_unigram(
         raise ArgumentError("num_threads: the reference's is reference_threads here, and jittok's own is threads")
     check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    if whole_number("reference_threads", reference_threads, 1) > MOST_THREADS:
+        raise ArgumentError(f"reference_threads={reference_threads}: expected 1 to {MOST_THREADS}")
     if reference_threads != 16:
         options["num_threads"] = reference_threads
     checked = sentencepiece_options("unigram", vocab_size=vocab_size, **options)
@@ -989,10 +993,9 @@ def train_unigram(
         if not stops:
             raise ArgumentError(_largest(size, checked, e_step, n_threads, parts))
         if unreachable == "warn":
-            warnings.warn(
+            warn_caller(
                 f"vocab_size={vocab_size} cannot be reached with these texts; the vocabulary has {size} pieces",
                 TrainingWarning,
-                stacklevel=2,
             )
     return Tokenizer.deferred(model_spec(checked, pieces, stop=stops))
 
@@ -1004,7 +1007,7 @@ def _read_parts(texts: object, options: SentencePieceOptions, groups: int, readi
         raise ArgumentError("texts: nothing is left to train on but symbols; expected other text too")
     report = corpus.report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
-        warnings.warn(report.summary(), TrainingWarning, stacklevel=3)
+        warn_caller(report.summary(), TextWarning)
     return lay_out(corpus, followers, options, groups)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -27,7 +26,7 @@ from jittok.spec import (
     Metaspace,
     PostProcessor,
 )
-from jittok.training.progress import Checkpoint, Progress, check_no_words
+from jittok.training.progress import Checkpoint, Progress, check_no_words, warn_caller
 from jittok.training.steps import Steps, read_steps, steps_from_settings
 from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
 
@@ -98,6 +97,7 @@ def special_added_tokens(given: Iterable[str | AddedToken]) -> tuple[AddedToken,
             raise ArgumentTypeError(f"special_tokens: expected str or AddedToken, got {type(item).__name__}")
         if not token.content:
             raise ArgumentError("special_tokens: a special token is empty; leave it out")
+        _without_surrogates("special_tokens", token.content)
         if tokens.setdefault(token.content, token) != token:
             raise ArgumentError(f"special_tokens: {token.content!r} is there twice, with different flags; give it once")
     return tuple(tokens.values())
@@ -110,6 +110,7 @@ def _letters_of(name: str, given: Iterable[str]) -> tuple[str, ...]:
     for item in given:
         if not isinstance(item, str) or not item:
             raise ArgumentTypeError(f"{name}: expected characters, got {item!r}")
+        _without_surrogates(name, item)
         letters.append(item[0])  # of a longer string, the first, as the reference does
     return tuple(dict.fromkeys(letters))
 
@@ -119,6 +120,10 @@ def _optional_text(name: str, value: str | None) -> str:
         return ""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected a str or None, got {type(value).__name__}")
+    return _without_surrogates(name, value)
+
+
+def _without_surrogates(name: str, value: str) -> str:
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ArgumentError(f"{name}={value!r} has a lone surrogate, which no text can contain; leave it out")
     return value
@@ -136,12 +141,6 @@ def check_sizes(vocab_size: int | None, vocab_sizes: Iterable[int] | None) -> li
     if not sizes:
         raise ArgumentError("vocab_sizes is empty; give the sizes of the vocabularies")
     return sizes
-
-
-def check_unreachable(value: str) -> None:
-    """Raise unless `value` says what to do about sizes that cannot be reached."""
-    if value not in ("warn", "stop", "error"):
-        raise ArgumentError(f"unreachable={value!r}: expected 'warn', 'stop' or 'error'")
 
 
 def gather_counts(
@@ -163,14 +162,13 @@ def gather_counts(
     if (texts is None) == (counts is None):
         raise ArgumentError("give either texts or counts=, not " + ("both" if counts is not None else "neither"))
     if counts is None:
-        return count_words(texts, normalizer=normalizer, pre_tokenizer=pre_tokenizer, **reading), read_steps(
-            normalizer, pre_tokenizer
-        )
+        counted = count_words(texts, normalizer=normalizer, pre_tokenizer=pre_tokenizer, **reading)
+        return _not_empty(counted), read_steps(normalizer, pre_tokenizer)
     items = counts if isinstance(counts, list | tuple) else [counts]
     for item in items:
         if not isinstance(item, WordCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts: expected WordCounts or the paths of their files, got {type(item).__name__}")
-    merged = merge_counts(items, memory_limit=reading["memory_limit"])
+    merged = _not_empty(merge_counts(items, memory_limit=reading["memory_limit"]))
     asked = read_steps(normalizer, pre_tokenizer)
     if not merged.settings:
         return merged, asked
@@ -182,6 +180,13 @@ def gather_counts(
                 "the words anew"
             )
     return merged, steps
+
+
+def _not_empty(counts: WordCounts) -> WordCounts:
+    if not len(counts.counts):
+        found = counts.report.summary()
+        raise ArgumentError(f"there are no words to learn from ({found}); expected texts with at least one word")
+    return counts
 
 
 # ----------------------------------------------------------------------------------------------------- the alphabet
@@ -530,38 +535,39 @@ def pairs_of(learned: Learned, merges: NDArray[np.int32]) -> list[tuple[str, str
     return sorted(places, key=places.__getitem__)
 
 
-def report_size(asked: int, reached: int, n_first: int, unreachable: Unreachable) -> None:
+def check_room(sizes: Iterable[int], n_first: int, has_base: bool = False) -> None:
+    """Raise if a size asked for is less than the `n_first` tokens that there are before anything is learned."""
+    least = min(sizes)
+    if least < n_first and has_base:
+        raise ArgumentError(
+            f"vocab_size={least:,} is less than the {n_first:,} tokens of the base and new letters; ask for more"
+        )
+    if least < n_first:
+        raise ArgumentError(
+            f"vocab_size={least:,} is less than the {n_first:,} special tokens and letters; ask for at least {n_first:,}, "
+            "or limit the alphabet with limit_alphabet="
+        )
+
+
+def report_size(asked: int, reached: int, unreachable: Unreachable | None) -> None:
     """Say that a vocabulary has not the size that was asked for.
 
     Parameters
     ----------
     asked, reached
-        Numbers of tokens.
-    n_first
-        Of special tokens and letters.
+        Numbers of tokens, the former not the smaller one.
     unreachable
         What to do: see :func:`train_bpe`.
     """
-    if reached == asked:
+    if unreachable == "stop" or reached == asked:
         return
-    if reached > asked:
-        message = (
-            f"vocab_size={asked:,} is less than the {n_first:,} special tokens and letters; ask for at least {n_first:,}, "
-            "or limit the alphabet with limit_alphabet="
-        )
-        if unreachable != "warn":
-            raise ArgumentError(message)
-    else:
-        what = "there are no words to learn from" if reached == 0 else "no pair is left to merge"
-        message = (
-            f"vocab_size={asked:,} cannot be reached, because {what}; the largest that can be is {reached:,}. Ask for that, "
-            "or give more text; min_frequency= and max_token_length= leave pairs out too"
-        )
-        if unreachable == "stop":
-            return
+    message = (
+        f"vocab_size={asked:,} cannot be reached, because no pair is left to merge; the largest that can be is {reached:,}. "
+        "Ask for that, or give more text; min_frequency= and max_token_length= leave pairs out too"
+    )
     if unreachable == "error":
         raise ArgumentError(message)
-    warnings.warn(message, TrainingWarning, stacklevel=4)
+    warn_caller(message, TrainingWarning)
 
 
 def resumed(resume: str | os.PathLike[str], settings: Mapping[str, Any], texts: object, counts: object) -> Start:
@@ -586,11 +592,12 @@ def plain_options(options: BPEOptions) -> dict[str, Any]:
 def reading_arguments(
     options: Mapping[str, Any], threads: int | None, memory_limit: int | None, progress: bool
 ) -> dict[str, Any]:
-    """Arguments for :func:`jittok.count_words`; raise if there are others among `options`."""
+    """Arguments for :func:`jittok.count_words`; raise if there are others among `options`, or one is impossible."""
     known = ("field", "column", "errors", "keep_line_ends")
     for name in options:
         if name not in known:
             raise ArgumentTypeError(f"unexpected argument {name}=; expected one of the signature, or {', '.join(known)}")
+    memory_limit = None if memory_limit is None else whole_number("memory_limit", memory_limit, 1)
     return {**options, "threads": threads, "memory_limit": memory_limit, "progress": progress}
 
 
