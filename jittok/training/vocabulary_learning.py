@@ -394,7 +394,7 @@ def learn(
         options.continuing_subword_prefix.encode(),
         by_likelihood,
     )
-    learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size)
+    learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size, threads)
     is_shared = threads > 1 and size - len(start.tokens) > 2 * STRINGS_AT_ONCE
     with (
         Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar,
