@@ -137,10 +137,12 @@ class PieceLearner:
         # All letters of all pieces, one piece after another.
         indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         cells = np.repeat(trainer.piece_where[:made] - indptr[:-1], lengths) + np.arange(int(indptr[-1]))
-        letters = self.letters[trainer.cells[kernels.CELL * cells + kernels.LETTER]]
-        text = letters.astype("<u4").tobytes().decode("utf-32-le")
-        bounds = indptr.tolist()
-        pieces = [text[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+        # No piece has NUL, so they can be cut there at once.
+        text = np.zeros(int(indptr[-1]) + made, "<u4")
+        text[np.arange(int(indptr[-1])) + np.repeat(np.arange(made), lengths)] = self.letters[
+            trainer.cells[kernels.CELL * cells + kernels.LETTER]
+        ]
+        pieces = text.tobytes().decode("utf-32-le").split("\0")[:-1]
         return LearnedPieces(pieces, trainer.piece_count[:made].copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -598,4 +600,4 @@ def _vocabulary(
         strings = balanced_pieces(pieces, learned.counts[:room], alphabet.characters, alphabet.character_counts, room)
     else:
         strings = pieces + [chr(letter) for letter in alphabet.letters.tolist()]
-    return [(piece, -float(number)) for number, piece in enumerate(strings)]
+    return list(zip(strings, (-np.arange(len(strings), dtype=np.float64)).tolist(), strict=True))
