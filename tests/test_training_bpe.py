@@ -97,6 +97,28 @@ def test_textbook_with_small_arrays(words, size, options):
         test_textbook.hypothesis.inner_test(words, size, options)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(st.text("aébあ", min_size=1, max_size=12), st.integers(1, 9), min_size=1, max_size=12),
+    st.integers(0, 40),
+    OPTIONS,
+    st.sampled_from([2, 3, 7]),
+    st.integers(0, 2),
+)
+def test_textbook_on_threads(words, size, options, threads, huge):
+    """Each thread has some of the words; letters that are left out, and counts that are too large for cells."""
+    words = {word: count << 33 if number < huge else count for number, (word, count) in enumerate(words.items())}
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        for name, value in (("PART_BYTES", 1), ("FIRST_PAIRS", 1)):
+            patch.setattr(merge_learning, name, value)
+        for name, value in (("STRINGS_AT_ONCE", 1), ("SHARED_SLICE", 1)):
+            patch.setattr(vocabulary_learning, name, value)
+        counts = jittok.WordCounts.from_mapping(words)
+        got = result(jittok.train_bpe(counts=counts, vocab_size=size, threads=threads, **options))
+    assert got == by_textbook(words, size, options)
+
+
 TEXT = (Path(jittok.__file__).parent / "data" / "hamlet.txt").read_text(encoding="utf-8")
 
 
@@ -529,3 +551,10 @@ def test_hash_seed(tmp_path):
         )
         files.append([path.read_bytes() for path in paths])
     assert files[0] == files[1]
+
+
+def test_all_bytes():
+    options = {"vocab_size": 300, "unreachable": "stop"}
+    trained = jittok.train_bpe(["to be"], pre_tokenizer="gpt2", initial_alphabet="byte-level", **options)
+    assert trained.decode(trained.encode("z\u00e9\u6771").ids) == "z\u00e9\u6771"
+    assert trained.vocab_size >= 256

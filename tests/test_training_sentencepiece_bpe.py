@@ -21,6 +21,7 @@ from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, Trainin
 from jittok.formats import sentencepiece_model
 from jittok.training import sentencepiece_bpe, sentencepiece_corpus
 from jittok.training import texts as text_reading
+from jittok.training.progress import Checkpoint
 from jittok.training.sentencepiece_bpe import PieceLearner, train_sentencepiece_bpe
 from jittok.training.sentencepiece_corpus import (
     alphabet_of,
@@ -594,3 +595,38 @@ def test_rules_that_cannot_be(tmp_path, line):
     for name in ("normalization_rule_tsv", "denormalization_rule_tsv"):
         with pytest.raises(FormatError, match=r"rules.tsv: line 2: "):
             jittok.train_bpe(["a b"], rules="sentencepiece", vocab_size=10, **{name: path})
+
+
+def test_forged_checkpoints(tmp_path, monkeypatch):
+    """Checkpoints that contradict themselves, under a right checksum, are refused, or go on within their arrays."""
+    path, forged = tmp_path / "checkpoint", tmp_path / "forged"
+    lines = [" ".join(random.Random(n).choices("abc de ab cab éa".split(), k=9)) for n in range(30)]
+    options = {"rules": "sentencepiece", "vocab_size": 24}
+    learn = PieceLearner.learn
+
+    def interrupted(self, n, after_slice):
+        learn(self, 6, after_slice)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(PieceLearner, "learn", interrupted)
+        jittok.train_bpe(lines, checkpoint=path, **options)
+    state, arrays = Checkpoint(path, sentencepiece_bpe.CHECKPOINT_KIND).read()
+    expected = jittok.train_bpe(lines, **options)
+    assert jittok.train_bpe(resume=path, **options) == expected
+    source, n_refused = random.Random(1), 0
+    names = sorted(name for name, array in arrays.items() if array.size and not name.startswith("alphabet"))
+    for trial in range(150):
+        name = source.choice(names)
+        array = np.array(arrays[name])
+        if trial % 5 == 0:
+            array = array.astype(np.float64) if trial % 2 else array[:-1]
+        else:
+            value = source.choice([-1, 0, 1, 100, array.size, 2**31 - 1]) if array.dtype.kind == "i" else 1 << 60
+            array[source.randrange(array.size)] = value & 0x7FFFFFFF if array.dtype == np.uint32 else value
+        Checkpoint(forged, sentencepiece_bpe.CHECKPOINT_KIND).write(state, {**arrays, name: array})
+        try:
+            jittok.train_bpe(resume=forged, **options)
+        except (FormatError, ArgumentError):
+            n_refused += 1
+    assert n_refused > 40

@@ -657,3 +657,9 @@ def test_command_line(tmp_path, capsys):
     assert content(jittok.load(out).spec) == content(expected.spec)
     assert main([*arguments, "--resume", "no file"]) != 0
     assert "name no files" in capsys.readouterr().err
+
+
+def test_texts_that_leave_no_piece():
+    """The reference fails here too: no piece is expected to occur half a time."""
+    with pytest.raises(ArgumentError, match="too few for a unigram model"):
+        jittok.train_unigram(["dddddddd"], vocab_size=8, add_dummy_prefix=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import warnings
@@ -131,7 +132,7 @@ def _add_merge_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pre-tokenizer",
         metavar="P",
-        help='what cuts texts into words: a name ("gpt2", "cl100k", "Whitespace", ...), an object as in a tokenizer.json, or '
+        help='what cuts texts into words: a name ("gpt2", "cl100k", "Whitespace", ...), an object of a tokenizer.json, or '
         "none, where a line is a word (default: gpt2; BertPreTokenizer for wordpiece; that of the counts or the base)",
     )
     parser.add_argument(
@@ -163,6 +164,7 @@ def _add_checkpoints(parser: argparse.ArgumentParser) -> None:
 def run_bpe(options: argparse.Namespace) -> int:
     """Learn byte-pair merges."""
     import jittok
+    from jittok.tokenizer import format_of
 
     if options.rules == "sentencepiece":
         _check_output(options, "sentencepiece", "jittok")
@@ -171,10 +173,10 @@ def run_bpe(options: argparse.Namespace) -> int:
     arguments = _merge_arguments(options, None, "gpt2")
     if options.base is not None:
         arguments["base"] = options.base
+    elif format_of(options.out, options.format) == "tiktoken" and not _is_byte_level(arguments):
+        raise ArgumentError("only byte-level merges can be written as ranks; give --pre-tokenizer gpt2, or another format")
     elif _is_byte_level(arguments):
-        from jittok.build.merge_tables import byte_alphabet
-
-        arguments.setdefault("initial_alphabet", tuple(byte_alphabet()))  # so that any text has tokens
+        arguments.setdefault("initial_alphabet", "byte-level")  # so that any text has tokens
     arguments["continuing_subword_prefix"] = options.prefix
     return _write(options, _trained(jittok.train_bpe, **arguments))
 
@@ -377,6 +379,10 @@ def _check_output(options: argparse.Namespace, *formats: str) -> None:
                             f"{', '.join(formats)}")  # fmt: skip
     if not options.out.parent.is_dir():
         raise OutputError(f"--out {options.out}: there is no folder {options.out.parent}; make it first")
+    if options.out.is_dir() and chosen != "vocab.txt":
+        raise OutputError(f"--out {options.out} is a folder; give the name of a file")
+    if not os.access(options.out if options.out.exists() else options.out.parent, os.W_OK):
+        raise OutputError(f"--out {options.out} cannot be written: no permission; choose another place")
 
 
 def _write(options: argparse.Namespace, trained: Any) -> int:

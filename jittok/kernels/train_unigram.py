@@ -1273,15 +1273,17 @@ def lose(
 
 
 @kernel
-def find_unreachable(lattices: Any, scores: Any, shift: int, place: Any, length: Any, scratch: Any, unreachable: Any) -> int:
+def find_unreachable(
+    lattices: Any, first: int, last: int, scores: Any, shift: int, place: Any, length: Any, scratch: Any, unreachable: Any
+) -> int:
     """Mark pieces whose own characters have a better segmentation without them.
 
     Parameters
     ----------
-    lattices, scores, shift, place, length, scratch
+    lattices, first, last, scores, shift, place, length, scratch
         As for :func:`lose`.
     unreachable
-        uint8[pieces], set.
+        uint8[pieces], set for these pieces.
 
     Returns
     -------
@@ -1289,7 +1291,7 @@ def find_unreachable(lattices: Any, scores: Any, shift: int, place: Any, length:
         How many are.
     """
     found = np.int64(0)
-    for piece in range(len(unreachable)):
+    for piece in range(first, last):
         n = np.int64(length[piece])
         best = _UNREACHED
         if n > 1:

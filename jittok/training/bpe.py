@@ -208,6 +208,7 @@ def train_bpe(
         Strings or :class:`~jittok.AddedToken`; they get the first ids.
     initial_alphabet
         Letters that become tokens even if they are not in the texts; of a byte-level model, in its byte alphabet.
+        "byte-level": all 256 of that, without which bytes that are not in the texts are lost when encoding.
     limit_alphabet
         Most letters to keep; the others vanish from the words.
     max_token_length

@@ -427,8 +427,7 @@ def model_spec(
     from jittok.formats._sentencepiece_schema import CLASSES, MODEL_TYPES
 
     meta = options.meta_pieces()
-    strings = [piece for piece, _ in pieces]
-    scores = [score for _, score in pieces]
+    strings, scores = map(list[Any], zip(*pieces, strict=True)) if pieces else ([], [])
     types = bytearray([PieceType.NORMAL]) * len(pieces)
     for number in sorted(meta):
         if number <= len(strings) and number < options.vocab_size:

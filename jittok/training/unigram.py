@@ -105,9 +105,12 @@ class _State:
 
     def pieces(self) -> list[str]:
         """The strings of the pieces that are left."""
-        text = self.strings.tobytes()
-        bounds = (4 * self.indptr).tolist()
-        return [text[bounds[seed] : bounds[seed + 1]].decode("utf-32-le") for seed in self.seeds.tolist()]
+        lengths = np.diff(self.indptr)[self.seeds]
+        ends = np.cumsum(lengths)
+        places = np.repeat(self.indptr[self.seeds] - ends + lengths, lengths) + np.arange(int(lengths.sum()))
+        text = self.strings[places].tobytes().decode("utf-32-le")
+        bounds = [0, *ends.tolist()]
+        return [text[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
 
 
 # ------------------------------------------------------------------------------------------------------ seed pieces
@@ -667,6 +670,8 @@ class _Trainer:
     def _scores(self) -> NDArray[np.float32]:
         """Scores, and that of unknown characters behind them."""
         scores = self.state.scores
+        if not len(scores):
+            raise ArgumentError("the texts are too few for a unigram model: no piece is expected to occur; give more text")
         return read_only(np.append(scores, scores.min() - np.float32(10)))
 
     def iterate(self) -> None:
@@ -771,36 +776,43 @@ class _Trainer:
 
     def finish(self) -> list[tuple[str, float]]:
         """The pieces of the model, in order, with scores."""
-        state = self.state
-        scratch, _ = self._scratch()
-        unreachable = np.empty(len(state.seeds), np.uint8)
-        self.kernels.find_unreachable(
-            state.lattices, self._scores(), state.shift, state.places, state.lengths, scratch, unreachable
-        )
+        state, n = self.state, len(self.state.seeds)
+        unreachable, scores = np.empty(n, np.uint8), self._scores()
+        step = max(SLICE_PIECES >> 2, 1)
+
+        def find(first: int) -> None:
+            if not self.workers.is_stopped.is_set():
+                scratch, _ = self._scratch()
+                self.kernels.find_unreachable(
+                    state.lattices, first, min(first + step, n), scores, state.shift, state.places, state.lengths,
+                    scratch, unreachable,
+                )  # fmt: skip
+
+        deque(self.workers.map(find, list(range(0, n, step))), maxlen=0)
         kept = np.flatnonzero(unreachable == 0)
         pieces = state.pieces()
-        found = [(pieces[k], state.scores[k]) for k in kept.tolist()]
+        found = [(pieces[k], score) for k, score in zip(kept.tolist(), state.scores[kept].tolist(), strict=True)]
         least = state.scores[kept].min(initial=np.float32(np.finfo(np.float32).max))
-        scores = dict(found)
-        chosen: dict[str, np.float32] = {}
+        score_of = dict(found)
+        chosen: dict[str, float] = {}
         penalty = np.float32(0)
         for letter in map(chr, state.letters.tolist()):
-            if letter in scores:
-                chosen[letter] = scores[letter]
+            if letter in score_of:
+                chosen[letter] = score_of[letter]
             else:
-                chosen[letter] = np.float32(least + penalty)
+                chosen[letter] = float(np.float32(least + penalty))
                 penalty = np.float32(penalty + np.float32(0.0001))
         room = self.options.vocab_size - len(self.options.meta_pieces())
-        by_score = sorted(found, key=_by_score)
-        for piece, score in by_score:
+        for piece, score in sorted(found, key=_by_score):
             if len(chosen) == room:
                 break
             chosen.setdefault(piece, score)
-        return [(piece, float(score)) for piece, score in sorted(chosen.items(), key=_by_score)]
+        return sorted(chosen.items(), key=_by_score)
 
 
-def _by_score(item: tuple[str, np.float32]) -> tuple[float, bytes]:
-    return -float(item[1]), item[0].encode()
+def _by_score(item: tuple[str, float]) -> tuple[float, str]:
+    """The order of strings is that of their UTF-8."""
+    return -item[1], item[0]
 
 
 # ---------------------------------------------------------------------------------------------------- checkpoints

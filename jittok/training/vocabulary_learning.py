@@ -106,6 +106,8 @@ def special_added_tokens(given: Iterable[str | AddedToken]) -> tuple[AddedToken,
 def _letters_of(name: str, given: Iterable[str]) -> tuple[str, ...]:
     if not isinstance(given, Iterable):
         raise ArgumentTypeError(f"{name}: expected characters, got {type(given).__name__}")
+    if given == "byte-level":
+        return tuple(byte_alphabet())
     letters = []
     for item in given:
         if not isinstance(item, str) or not item:
@@ -169,6 +171,11 @@ def gather_counts(
         if not isinstance(item, WordCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts: expected WordCounts or the paths of their files, got {type(item).__name__}")
     merged = _not_empty(merge_counts(items, memory_limit=reading["memory_limit"]))
+    if "rules" in merged.settings:
+        raise ArgumentError(
+            f"counts: the words were counted with rules={merged.settings['rules']!r}; train with these, or count the words "
+            "by jittok.count_words"
+        )
     asked = read_steps(normalizer, pre_tokenizer)
     if not merged.settings:
         return merged, asked
@@ -352,6 +359,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Start
             and 0 <= n_first <= len(tokens)
             and merges.ndim == 2
             and merges.shape[1] == 3
+            and {symbols.dtype, merges.dtype} == {np.dtype(np.int32)}
+            and {indptr.dtype, words.counts.dtype} == {np.dtype(np.int64)}
             and all(part.size == 0 or (part.min() >= 0 and part.max() < len(tokens)) for part in (symbols, merges))
         )
         settings = dict(metadata["settings"])
@@ -399,7 +408,7 @@ def learn(
         options.continuing_subword_prefix.encode(),
         by_likelihood,
     )
-    learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size)
+    learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size, threads)
     is_shared = threads > 1 and size - len(start.tokens) > 2 * STRINGS_AT_ONCE
     with (
         Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar,
