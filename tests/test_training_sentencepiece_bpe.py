@@ -6,7 +6,8 @@ import io
 import os
 import pickle
 import random
-from functools import cache
+import warnings
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import jittok
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning, UnsupportedError
+from jittok.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FormatError,
+    TextWarning,
+    TrainingWarning,
+    UnsupportedError,
+)
 from jittok.formats import sentencepiece_model
 from jittok.training import sentencepiece_bpe, sentencepiece_corpus
 from jittok.training import texts as text_reading
@@ -550,3 +558,13 @@ def test_scripts_are_those_of_the_reference():
             pairs.append(first + chr(other))
     size = 3 + len(set("".join(pairs))) + 1 + len(pairs) * 3
     check(pairs, vocab_size=size, character_coverage=1.0, hard_vocab_limit=False, normalization_rule_name="identity")
+
+
+def test_the_error_for_no_text_says_what_was_left_out():
+    for train in (partial(jittok.train_bpe, rules="sentencepiece"), jittok.train_unigram):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TextWarning)
+            with pytest.raises(ArgumentError, match="left out: 1 empty, 2 longer than max_sentence_length"):
+                train(["a" * 5000, "b" * 5000, ""], vocab_size=20)
+        with pytest.raises(ArgumentError, match="nothing is left to train on; expected .* not empty$"):
+            train([], vocab_size=20)

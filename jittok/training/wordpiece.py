@@ -149,7 +149,7 @@ def train_wordpiece(
     checkpoints = Checkpoints(checkpoint, settings)
     by_likelihood, n_threads = score == "likelihood", thread_count(threads)
     tokens = learn(
-        start, chosen, max(sizes), checkpoints, progress, threads=n_threads, by_likelihood=by_likelihood
+        start, chosen, max(sizes), checkpoints, progress, threads=n_threads, with_pairs=False, by_likelihood=by_likelihood
     ).tokens
     results = {}
     for size in sizes:
