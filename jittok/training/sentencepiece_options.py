@@ -401,7 +401,7 @@ def _compiled_rules(path: str, name: str) -> bytes:
 
 
 def model_spec(
-    options: SentencePieceOptions, pieces: Sequence[tuple[str, float]], *, stop: bool | None = None
+    options: SentencePieceOptions, pieces: Sequence[str], piece_scores: Sequence[float], *, stop: bool | None = None
 ) -> TokenizerSpec:
     """Make the model that the reference would write.
 
@@ -409,8 +409,8 @@ def model_spec(
     ----------
     options
         What was asked for.
-    pieces
-        What was trained, in order, with scores.
+    pieces, piece_scores
+        What was trained, in order, and the score of each.
     stop
         Whether a vocabulary that did not become full is made all the same. None: if not ``hard_vocab_limit``.
 
@@ -428,7 +428,7 @@ def model_spec(
     from jittok.formats._sentencepiece_schema import CLASSES, MODEL_TYPES
 
     meta = options.meta_pieces()
-    strings, scores = map(list[Any], zip(*pieces, strict=True)) if pieces else ([], [])
+    strings, scores = list(pieces), list(piece_scores)
     types = bytearray([PieceType.NORMAL]) * len(pieces)
     for number in sorted(meta):
         if number <= len(strings) and number < options.vocab_size:
