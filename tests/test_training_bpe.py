@@ -115,8 +115,11 @@ def test_textbook_on_threads(words, size, options, threads, huge):
         for name, value in (("STRINGS_AT_ONCE", 1), ("SHARED_SLICE", 1)):
             patch.setattr(vocabulary_learning, name, value)
         counts = jittok.WordCounts.from_mapping(words)
+        expected = by_textbook(words, size, options)
+        if not words or len(expected[0]) > size:
+            return  # refused, see test_textbook
         got = result(jittok.train_bpe(counts=counts, vocab_size=size, threads=threads, **options))
-    assert got == by_textbook(words, size, options)
+    assert got == expected
 
 
 TEXT = (Path(jittok.__file__).parent / "data" / "hamlet.txt").read_text(encoding="utf-8")

@@ -307,8 +307,9 @@ class _Marked:
         if len(raw) >= _MUCH:
             from jittok.kernels.texts import ends_of_lines
 
-            ends = np.empty(len(raw), np.int64)  # of which what is not used takes no memory
-            return ends[: ends_of_lines(read_only(data), self._mark[0], ends)].copy()
+            ends = np.empty(raw.count(self._mark), np.int64)
+            ends_of_lines(read_only(data), self._mark[0], ends)
+            return ends
         parts = range(0, len(data), _STEP)
         found = [np.flatnonzero(data[begin : begin + _STEP] == self._mark[0]) + (begin + 1) for begin in parts]
         return np.concatenate(found) if found else np.zeros(0, np.int64)

@@ -23,6 +23,8 @@ FIRST_EVENTS = 1 << 12
 PAIRS_OF_SYMBOL = 8
 #: Bytes of words that are worth a thread of their own.
 PART_BYTES = 1 << 17
+#: Tokens whose strings are made at a time.
+STRINGS = 1 << 12
 #: Bytes of a token, about.
 TOKEN_BYTES = 10
 #: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
@@ -391,11 +393,19 @@ def strings_of(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
     data, indptr
         uint8[m], int64[n + 1]: string `i` is ``data[indptr[i] - indptr[0]:indptr[i + 1] - indptr[0]]``.
     """
+    strings: list[str] = []
+    for first in range(0, len(indptr) - 1, STRINGS):
+        bounds = indptr[first : first + STRINGS + 1] - indptr[0]
+        strings += _some_strings(data[int(bounds[0]) : int(bounds[-1])], bounds - bounds[0])
+    return strings
+
+
+def _some_strings(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
     n = len(indptr) - 1
     # Cut by CPython at a letter that is in none of them, which is faster than one by one.
     separator = next((byte for byte in b"\n\0 \t\r" if not (data == byte).any()), None)
-    if n == 0 or separator is None:
-        text, bounds = data.tobytes(), (indptr - indptr[0]).tolist()
+    if separator is None:
+        text, bounds = data.tobytes(), indptr.tolist()
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds, bounds[1:], strict=False)]
     joined = np.full(len(data) + n - 1, separator, np.uint8)
     joined[np.arange(len(data)) + np.repeat(np.arange(n), np.diff(indptr))] = data

@@ -525,7 +525,9 @@ def train_sentencepiece_bpe(
     result = {}
     for size, chosen in each.items():
         pieces = _vocabulary(learned, alphabet, chosen, _room(chosen, alphabet))
-        spec = model_spec(chosen, pieces, stop=None if unreachable is None else unreachable != "error")
+        # Scores count down from 0, which is -0.0 in the reference too.
+        scores = (-np.arange(len(pieces), dtype=np.float64)).tolist()
+        spec = model_spec(chosen, pieces, scores, stop=None if unreachable is None else unreachable != "error")
         reached = min(size, len(pieces) + len(chosen.meta_pieces()))
         if reached < size and unreachable == "warn":
             warn_caller(
@@ -611,11 +613,9 @@ def _resumed(path: str | os.PathLike[str], settings: dict[str, Any]) -> tuple[Pi
 
 def _vocabulary(
     learned: LearnedPieces, alphabet: Alphabet, options: SentencePieceOptions, room: int
-) -> list[tuple[str, float]]:
-    """Pieces with scores: merges, then letters."""
+) -> list[str]:
+    """Pieces in order: merges, then letters."""
     pieces = learned.pieces[:room]
     if options.auto_character_coverage:
-        strings = balanced_pieces(pieces, learned.counts[:room], alphabet.characters, alphabet.character_counts, room)
-    else:
-        strings = pieces + [chr(letter) for letter in alphabet.letters.tolist()]
-    return list(zip(strings, (-np.arange(len(strings), dtype=np.float64)).tolist(), strict=True))
+        return balanced_pieces(pieces, learned.counts[:room], alphabet.characters, alphabet.character_counts, room)
+    return pieces + [chr(letter) for letter in alphabet.letters.tolist()]

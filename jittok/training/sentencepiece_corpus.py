@@ -669,10 +669,10 @@ def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptio
         if meta >= options.vocab_size:
             raise ArgumentError(f"vocab_size={options.vocab_size}: there are {meta} meta pieces; expected more")
         if not len(characters):
-            raise _nothing_left(several[0].report)
+            raise _nothing_left(several)
         letters = counts = np.zeros(0, np.int64)
     else:
-        letters, counts = _letters(characters, character_counts, options, several[0].report)
+        letters, counts = _letters(characters, character_counts, options, several)
         if len(letters) + meta > options.vocab_size:
             raise ArgumentError(
                 f"vocab_size={options.vocab_size}: the alphabet has {len(letters)} characters and there are {meta} meta "
@@ -681,9 +681,12 @@ def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptio
     return Alphabet(letters.astype(np.uint32), counts, characters.astype(np.uint32), character_counts)
 
 
-def _nothing_left(report: TextReport) -> ArgumentError:
+def _nothing_left(words: Sequence[CountedWords]) -> ArgumentError:
+    """The error for texts of which none is left; all lists of words have the same report."""
+    skipped = ", ".join(f"{n:,} {reason}" for reason, n in sorted(words[0].report.skipped.items()))
     return ArgumentError(
-        f"texts: nothing is left to train on ({report.summary()}); expected at least one text that is not empty"
+        "texts: nothing is left to train on; expected at least one text that is not empty"
+        + (f" (left out: {skipped})" if skipped else "")
     )
 
 
@@ -691,13 +694,13 @@ def _letters(
     characters: NDArray[np.int64],
     character_counts: NDArray[np.int64],
     options: SentencePieceOptions,
-    report: TextReport,
+    words: Sequence[CountedWords],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The alphabet and its counts, the most frequent first; of all characters, rising, and how often each occurs."""
     is_letter = characters != 0
     total = int(character_counts[is_letter].sum())
     if total == 0:
-        raise _nothing_left(report)
+        raise _nothing_left(words)
     required = np.array([ord(letter) for letter in options.required_chars if letter != "\0"], np.int64)
     found = np.unique(np.concatenate((characters[is_letter], required)))
     counts = np.zeros(len(found), np.int64)

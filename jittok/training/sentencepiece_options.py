@@ -400,7 +400,7 @@ def _compiled_rules(path: str, name: str) -> bytes:
 
 
 def model_spec(
-    options: SentencePieceOptions, pieces: Sequence[tuple[str, float]], *, stop: bool | None = None
+    options: SentencePieceOptions, pieces: Sequence[str], piece_scores: Sequence[float], *, stop: bool | None = None
 ) -> TokenizerSpec:
     """Make the model that the reference would write.
 
@@ -408,8 +408,8 @@ def model_spec(
     ----------
     options
         What was asked for.
-    pieces
-        What was trained, in order, with scores.
+    pieces, piece_scores
+        What was trained, in order, and the score of each.
     stop
         Whether a vocabulary that did not become full is made all the same. None: if not ``hard_vocab_limit``.
 
@@ -427,7 +427,7 @@ def model_spec(
     from jittok.formats._sentencepiece_schema import CLASSES, MODEL_TYPES
 
     meta = options.meta_pieces()
-    strings, scores = map(list[Any], zip(*pieces, strict=True)) if pieces else ([], [])
+    strings, scores = list(pieces), list(piece_scores)
     types = bytearray([PieceType.NORMAL]) * len(pieces)
     for number in sorted(meta):
         if number <= len(strings) and number < options.vocab_size:
@@ -443,7 +443,7 @@ def model_spec(
                 "train on more text"
             )
     if len(set(strings)) < size:
-        twice = next(piece for piece, _ in meta.values() if strings.count(piece) > 1)
+        twice = next((piece for piece, _ in meta.values() if strings.count(piece) > 1), strings[0])
         raise ArgumentError(f"{twice!r} is a meta piece and was found in training too; give it another string")
     assert size <= options.vocab_size, "more pieces than the vocabulary has room for"
     if size < options.vocab_size and not (not options.hard_vocab_limit if stop is None else stop):

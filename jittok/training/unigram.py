@@ -1009,7 +1009,8 @@ def train_unigram(
                 f"vocab_size={vocab_size} cannot be reached with these texts; the vocabulary has {size} pieces",
                 TrainingWarning,
             )
-    return Tokenizer.deferred(model_spec(checked, pieces, stop=stops))
+    strings, scores = [piece for piece, _ in pieces], [score for _, score in pieces]
+    return Tokenizer.deferred(model_spec(checked, strings, scores, stop=stops))
 
 
 def _read_parts(texts: object, options: SentencePieceOptions, groups: int, reading: dict[str, Any]) -> Parts:

@@ -379,6 +379,7 @@ def learn(
     progress: bool,
     *,
     threads: int = 1,
+    with_pairs: bool = True,
     by_likelihood: bool = False,
 ) -> Learned:
     """Learn merges until there are `size` tokens, or no pair is left.
@@ -397,6 +398,8 @@ def learn(
         Whether to show it.
     threads
         With more than one, strings are made of tokens while others are still learned.
+    with_pairs
+        Whether the strings of merges are wanted.
     by_likelihood
         See :class:`jittok.training.merge_learning.Rules`.
     """
@@ -412,7 +415,7 @@ def learn(
     is_shared = threads > 1 and size - len(start.tokens) > 2 * STRINGS_AT_ONCE
     with (
         Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar,
-        _Strings(start, is_shared) as strings,
+        _Strings(start, is_shared, with_pairs) as strings,
     ):
         shown = len(start.tokens)
 
@@ -443,7 +446,7 @@ class Learned(NamedTuple):
     merges
         int32[m, 3]: left, right and result of each, the merges that there were at the start among them.
     pairs
-        Left and right as strings.
+        Left and right as strings, if they were wanted.
     """
 
     tokens: list[str]
@@ -460,11 +463,14 @@ class _Strings:
         Where learning starts.
     is_aside
         Whether there is to be a thread.
+    with_pairs
+        Whether those of merges are wanted.
     """
 
-    def __init__(self, start: Start, is_aside: bool) -> None:
+    def __init__(self, start: Start, is_aside: bool, with_pairs: bool) -> None:
         self.tokens = list(start.tokens)
-        self.pairs = _pairs(start.merges, self.tokens)
+        self.pairs = _pairs(start.merges, self.tokens) if with_pairs else []
+        self._with_pairs = with_pairs
         self._taken, self._merges = len(self.tokens), 0
         self._pool: Any = None
         self._waiting: list[Any] = []
@@ -492,7 +498,8 @@ class _Strings:
         from jittok.training.merge_learning import strings_of
 
         self.tokens += strings_of(data, indptr)
-        self.pairs += _pairs(merges, self.tokens)
+        if self._with_pairs:
+            self.pairs += _pairs(merges, self.tokens)
 
     def __exit__(self, error: object, *_: object) -> None:
         if self._pool is not None:

@@ -152,7 +152,7 @@ def train_wordpiece(
     if asked:
         check_room(sizes, start.n_first)
     tokens = learn(
-        start, chosen, max(sizes), checkpoints, progress, threads=n_threads, by_likelihood=by_likelihood
+        start, chosen, max(sizes), checkpoints, progress, threads=n_threads, with_pairs=False, by_likelihood=by_likelihood
     ).tokens
     results = {}
     for size in sizes:
