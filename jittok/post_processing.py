@@ -594,9 +594,13 @@ class PostProcessor:
         flags = self.vocabulary.tables.flags
         for row in np.flatnonzero(flags[ids] & STRIPS).tolist():
             piece = slice_of(row)
+            if not piece:
+                continue
             token, is_normalized = self.vocabulary.string_of(int(ids[row])), flags[ids[row]] & NORMALIZED
+            content = token.decode("utf-8", "replace")
             # The model may make the same token of other text, such as U+2581 of a blank.
-            if piece and (is_normalized or token.decode("utf-8", "replace") in piece):
+            by_model = _is_blank(piece) and not _is_blank(content) if is_normalized else content not in piece
+            if not by_model:
                 matched[row] = piece
         # Unknown text is shown as it is, and trimmed as it is shown.
         for row in np.flatnonzero(ids == self.vocabulary.unknown).tolist() if self.vocabulary.unknown >= 0 else ():
@@ -705,6 +709,11 @@ def _template_tables(pieces: Sequence[TemplatePiece]) -> TemplateTables:
         frozen(np.array(types), np.int32),
         frozen(np.array(ids), np.int32),
     )
+
+
+def _is_blank(text: str) -> bool:
+    """Whether there is nothing but white space in a text."""
+    return outer_white_space(text)[0] == len(text)
 
 
 def _window(encoded: EncodedTexts, begin: int, end: int) -> EncodedTexts:

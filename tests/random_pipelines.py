@@ -85,7 +85,9 @@ class Known:
         model = block["model"]
         unknown = model["vocab"][model["unk_id"]][0] if model["type"] == "Unigram" else model["unk_token"]
         stripped = any(t["content"] == unknown and (t["lstrip"] or t["rstrip"]) for t in tokens)
-        trimmed = (cleaned or stripped) and "'trim_offsets': True" in str(block["post_processor"])
+        # It takes a blank that is put in front for one of the text, which begins with a token.
+        in_front = bool(tokens) and "'prepend': ' '" in names
+        trimmed = (cleaned or stripped or in_front) and "'trim_offsets': True" in str(block["post_processor"])
         # Of unknown characters in a row, the reference gives each byte the span of all.
         fallback = model["type"] == "Unigram" and model["byte_fallback"]
         self.spans = fallback or "'NF" in names or "'Replace" in names or (drops and byte_level) or trimmed
