@@ -219,9 +219,10 @@ class PostProcessor:
         if len(templates) > 1:
             raise UnsupportedError("post_processor: a Sequence of more than one template is not supported")
         single = templates[0].single if templates else _ONLY_A
-        pair = (templates[0].pair if templates else None) or _A_AND_B
+        pair = templates[0].pair if templates else None
         self.single = _template_tables(single)
-        self.pair = _template_tables(pair)
+        self.pair = _template_tables(_A_AND_B if pair is None else pair)
+        self.takes_pairs = bool(spec.extra.get("takes_pairs", True))
         self.trims = tuple(step for step in spec.post_processors if isinstance(step, TrimOffsets))
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
@@ -229,7 +230,15 @@ class PostProcessor:
         return (self.pair if pair else self.single).num_special
 
     def template(self, pair: bool, add_special_tokens: bool) -> TemplateTables:
-        """Return the template for one call."""
+        """Return the template for one call.
+
+        Raises
+        ------
+        ArgumentError
+            There is none for pairs.
+        """
+        if pair and not self.takes_pairs:
+            raise ArgumentError("the file's post-processors, one after another, cannot take pairs of texts; pass pair=None")
         chosen = self.pair if pair else self.single
         return chosen if add_special_tokens else chosen.without_special()
 
@@ -377,6 +386,9 @@ class PostProcessor:
                 matched=parts[0].matched,
             )
         kinds = template.kinds.tolist()
+        if not kinds:  # a template may be empty
+            nothing = Trimmed(_window(parts[0].tokens, 0, 0), {})
+            return self._assembled(_template_tables(_ONLY_A), [nothing], texts, overflowing)
         sequences = [part.tokens for part in parts]
         lengths = [1 if kind < 0 else len(sequences[kind].ids) for kind in kinds]
         special = np.array([-1], dtype=np.int32)
