@@ -81,7 +81,8 @@ def comparable(ours: Any, block: Block) -> bool:
 
 def charsmap(rng: random.Random) -> bytes:
     """Rules as SentencePiece has them, of characters and pairs of them that stand in the texts."""
-    lefts = {"".join(rng.choices(random_configs.CHARACTERS, k=rng.choice([1, 1, 1, 2]))) for _ in range(rng.choice([1, 5, 20]))}
+    characters = random_configs.CHARACTERS
+    lefts = {"".join(rng.choices(characters, k=rng.choice([1, 1, 1, 2]))) for _ in range(rng.choice([1, 5, 20]))}
     rights = ["", " ", "a", "ab", "\u2581", "e\u0301", "\u65e5"]
     return compile_charsmap({left: rng.choice(rights) for left in sorted(lefts) if "\0" not in left} or {"A": "a"})
 
@@ -103,7 +104,8 @@ def more(rng: random.Random, block: Block) -> None:
 def post_processor(rng: random.Random, start: tuple[str, int], end: tuple[str, int]) -> Block:
     """Post-processors one after another."""
     # Most other templates one after another are too much for the reference.
-    kinds = rng.choice([["Template"], ["Bert"], ["Bert"], ["Bert", "Template"], ["Roberta", "Template"], ["Roberta", "Bert"]])
+    several = [["Bert", "Template"], ["Roberta", "Template"], ["Roberta", "Bert"]]
+    kinds = rng.choice([["Template"], ["Bert"], ["Bert"], *several])
     if len(kinds) > 1 and rng.random() < 0.3:
         kinds = kinds[::-1]
     kinds = rng.choice([["ByteLevel", *kinds], [*kinds, "ByteLevel"], kinds])
