@@ -441,8 +441,8 @@ def llama_cpp_vocabulary(name):
         if (folder / file).exists():
             return folder / file
     pytest.skip(
-        f"{file} is not in JITTOK_TEST_DATA; the source archive of llama-cpp-python 0.3.36 has it in vendor/llama.cpp/models: "
-        "set JITTOK_LLAMA_CPP_VOCABULARIES to that folder"
+        f"{file} is not in JITTOK_TEST_DATA; set JITTOK_LLAMA_CPP_VOCABULARIES to the folder vendor/llama.cpp/models of the "
+        "source archive of llama-cpp-python 0.3.36"
     )
 
 
