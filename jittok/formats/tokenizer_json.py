@@ -1076,10 +1076,7 @@ def write(spec: TokenizerSpec) -> bytes:
             }
             for token in spec.added_tokens
         ],
-        "normalizer": _chain([_write_normalizer(step) for step in spec.normalizers], "normalizers"),
-        "pre_tokenizer": _chain([_write_pre_tokenizer(step) for step in spec.pre_tokenizers], "pretokenizers"),
-        "post_processor": _chain([_write_post_processor(step) for step in spec.post_processors], "processors"),
-        "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
+        **{name: component(spec, name) for name in _WRITERS},
         "model": _write_model(model, spec.extra.get("dropout")),
     }
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -1087,6 +1084,25 @@ def write(spec: TokenizerSpec) -> bytes:
         # No string can hold this, as its quotation marks would have backslashes.
         text = text.replace('"vocab":[]', _write_scored(model))
     return text.encode("utf-8")
+
+
+def component(spec: TokenizerSpec, name: str) -> dict[str, Any] | None:
+    """Return a field of a tokenizer.json: "normalizer", "pre_tokenizer", "post_processor" or "decoder".
+
+    Parameters
+    ----------
+    spec
+        A tokenizer.
+    name
+        The field.
+
+    Raises
+    ------
+    UnsupportedError
+        The format cannot say what the spec says.
+    """
+    field, members, write_step = _WRITERS[name]
+    return _chain([write_step(step) for step in getattr(spec, field)], members)
 
 
 def _write_score(score: float) -> str:
@@ -1290,3 +1306,12 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
     if isinstance(step, DecodeLlamaCpp | DecodeMarian):
         raise UnsupportedError(f"a tokenizer.json cannot hold the decoder {type(step).__name__}; save as jittok")
     return {"type": "BPEDecoder", "suffix": step.suffix}
+
+
+#: By field: the attribute of a spec, the field of a Sequence that has its members, and what writes one of them.
+_WRITERS: dict[str, tuple[str, str, Callable[[Any], dict[str, Any]]]] = {
+    "normalizer": ("normalizers", "normalizers", _write_normalizer),
+    "pre_tokenizer": ("pre_tokenizers", "pretokenizers", _write_pre_tokenizer),
+    "post_processor": ("post_processors", "processors", _write_post_processor),
+    "decoder": ("decoders", "decoders", _write_decoder),
+}
