@@ -140,7 +140,7 @@ def test_training_without_a_trainer_and_with_a_wrong_one():
         warnings.simplefilter("error")
         ours.train_from_iterator(TEXTS)
     assert ours.encode("house").tokens == ["house"]
-    with pytest.raises(ArgumentError, match="BpeTrainer is needed"):
+    with pytest.raises(ArgumentError, match="can only train a WordPiece model; for a BPEModel a BpeTrainer"):
         ours.train_from_iterator(TEXTS, WordPieceTrainer())
     with pytest.raises(ArgumentTypeError, match="got int"):
         ours.train_from_iterator([3])

@@ -159,7 +159,11 @@ def train(tokenizer: HfTokenizer, texts: Iterator[str], trainer: Any = None) -> 
     if trainer is None:
         trainer = kind()
     elif type(trainer).__name__ != kind.__name__:
-        raise ArgumentError(f"trainer: a {kind.__name__} is needed for this model, got {type(trainer).__name__}")
+        name = type(trainer).__name__
+        raise ArgumentError(
+            f"trainer: a {name} can only train a {name.removesuffix('Trainer')} model; for a {type(model).__name__} a "
+            f"{kind.__name__} is needed"
+        )
     given: dict[str, Any] = {field.name: getattr(trainer, field.name, field.default) for field in fields(kind)}
     special = given.pop("special_tokens") or ()
     contents = [str(getattr(token, "content", token)) for token in special]

@@ -4,7 +4,6 @@ Tokenizers that tests put together from components keep the library's objects fo
 the wrapper is given the same objects.
 """
 
-import json
 import sys
 import types
 
