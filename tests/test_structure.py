@@ -38,7 +38,7 @@ LAYERS = [
     ["jittok.tokenizer", "jittok.interop"],  # a tokenizer makes wrappers of itself, and these load tokenizers
     ["jittok.corpus"],
     ["jittok.training"],
-    ["jittok.interop.shared_file"],
+    ["jittok.interop.shared_file", "jittok.interop.hf_training"],
     ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
     ["jittok"],
     ["jittok.interop.peers"],
