@@ -184,13 +184,13 @@ def new_pool(beams: int, vocab_size: int) -> Pool:
 
 @inlined
 def _key_of(bits: int) -> int:
-    """Bits of a float as a whole number that is ordered as the floats are."""
-    return bits if bits >= 0 else bits ^ 0x7FFFFFFF
+    """Bits of a float as a whole number that is ordered as the floats are; both zeros have the same."""
+    return bits if bits >= 0 else (bits ^ 0x7FFFFFFF) + 1
 
 
 @inlined
 def _float_of_key(work: Any, key: int) -> np.float32:
-    work.spare[0] = key if key >= 0 else key ^ 0x7FFFFFFF
+    work.spare[0] = key if key >= 0 else (key - 1) ^ 0x7FFFFFFF
     return load_float(work.spare, 0)
 
 
@@ -228,7 +228,8 @@ def largest(work: Any, n: int) -> np.float32:
     for i in range(np.uint64(n)):
         item = bits[np.uint64(i)]
         high = max(high, np.int32(item ^ ((item >> _SHIFT_31) & _MASK_31)))
-    return _float_of_key(work, np.int64(high))
+    work.spare[0] = np.int64(high) if high >= 0 else np.int64(high) ^ 0x7FFFFFFF
+    return load_float(work.spare, 0)
 
 
 @helper
