@@ -121,15 +121,19 @@ def outcome(model, settings, **inputs):
     beams = getattr(result, "beam_indices", None)
     start = 1 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
     ids = result.sequences[:, start:].tolist()
-    scores = model.compute_transition_scores(
-        result.sequences, result.scores, beams, normalize_logits=beams is None
-    ).tolist()
+    scores = None
+    if "num_beam_groups" not in settings:  # for these transformers' own function fails
+        scores = model.compute_transition_scores(
+            result.sequences, result.scores, beams, normalize_logits=beams is None
+        ).tolist()
     ends = settings.get("eos_token_id", [])
     ends = [ends] if isinstance(ends, int) else ends
     found = []
     for row, tokens in enumerate(ids):
         n = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
-        entry = {"ids": tokens[:n], "token_scores": [round(score, 5) for score in scores[row][:n]]}
+        entry = {"ids": tokens[:n]}
+        if scores is not None:
+            entry["token_scores"] = [round(score, 4) for score in scores[row][:n]]
         if beams is not None:
             entry["score"] = round(float(result.sequences_scores[row]), 5)
         found.append(entry)

@@ -39,10 +39,10 @@ def test_transformers_sequences_and_scores(file, model):
         found, expected = run(case), case["expected"]
         is_same = len(found) == len(expected)
         for sequence, wanted in zip(found, expected, strict=False):
-            n = len(wanted["ids"])
             is_same &= sequence.ids.tolist() == wanted["ids"]
-            is_same &= len(sequence.token_scores) == n and np.allclose(
-                sequence.token_scores, wanted["token_scores"], rtol=1e-4, atol=2e-4
+            scores = wanted.get("token_scores", sequence.token_scores)
+            is_same &= len(sequence.token_scores) == len(scores) and np.allclose(
+                sequence.token_scores, scores, rtol=1e-4, atol=2e-4
             )
             is_same &= "score" not in wanted or bool(np.isclose(sequence.score, wanted["score"], rtol=1e-5, atol=5e-5))
         if not is_same:

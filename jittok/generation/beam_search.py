@@ -134,12 +134,13 @@ class _Search:
                 workers = task.workers(new_scratch)
             taken = np.zeros((len(self._live), 0), np.int32)
             for number, group in enumerate(self._groups):
+                was_done = group.finished.done != 0
                 self._advance(group, bits, group_sources[number], rules, taken, workers)
                 if len(self._groups) > 1:
-                    # What a dead beam took, none took: it holds the pad token, which costs nothing worth telling.
+                    # A group that was done before takes the pad token, as in transformers.
                     length = self._starts[self._live] + self._made
                     last = group.new.ids[np.arange(len(self._live))[:, None], np.arange(width), length[:, None]]
-                    last = np.where(group.finished.done[:, None] != 0, settings.pad_token_id, last)
+                    last = np.where(was_done[:, None], settings.pad_token_id, last)
                     taken = np.ascontiguousarray(np.concatenate([taken, last], axis=1), np.int32)
             self._made += 1
             for group in self._groups:
