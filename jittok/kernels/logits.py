@@ -3,7 +3,7 @@
 A row is copied to scratch, edited where single tokens are concerned (penalties, bans), and then filtered: what is left
 of it lies at the front of the scratch arrays, with the tokens' numbers beside it. The order of the steps is that of
 transformers' ``generate``. Rows are read as int32 of the same bits, whose order is that of the floats but for a sign,
-because only whole numbers may be compared in any order, 16 at a time.
+because LLVM compares only whole numbers many at a time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHIFT_31 = np.int32(31)
 _LOWEST = np.float32(-3.4028235e38)
 _NOTHING = np.float32(-np.inf)
 _ZERO = np.float32(0)
-_U0, _U1, _U16, _U11, _U32 = (np.uint64(number) for number in (0, 1, 16, 11, 32))
+_U0, _U1, _U11, _U32 = (np.uint64(number) for number in (0, 1, 11, 32))
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _PHILOX_A, _PHILOX_B = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_A, _WEYL_B = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -139,9 +139,9 @@ class Pool(NamedTuple):
 
     Attributes
     ----------
-    value, weight : float32[beams * (V + 16)]
+    value, weight : float32[beams * (V + 64)]
         Score of a sequence with one more token; its weight.
-    source : int64[beams * (V + 16)]
+    source : int64[beams * (V + 64)]
         ``beam << 32 | token``.
     """
 
@@ -175,7 +175,7 @@ def new_pool(beams: int, vocab_size: int) -> Pool:
     vocab_size
         Length of a row.
     """
-    room = beams * (vocab_size + 16) + ROOM
+    room = beams * (vocab_size + 64) + ROOM
     return Pool(np.zeros(room, np.float32), np.zeros(room, np.float32), np.zeros(room, np.int64))
 
 
@@ -196,7 +196,10 @@ def _float_of_key(work: Any, key: int) -> np.float32:
 
 @helper
 def load_row(bits: Any, row: int, work: Any) -> int:
-    """Copy a row to ``work.value``, behind which comes minus infinity; a fault is returned, or 0."""
+    """Copy a row to ``work.value``, behind which comes minus infinity; returns a fault, or 0.
+
+    The largest value stays in ``work.spare`` until another one is looked for.
+    """
     n = np.uint64(bits.shape[1])
     to = work.value_bits
     high = np.int32(-0x80000000)
@@ -208,6 +211,7 @@ def load_row(bits: Any, row: int, work: Any) -> int:
         high = max(high, key)
         low = min(low, key)
     fill_behind(work, np.int64(n))
+    work.spare[0] = np.int64(high) if high >= 0 else np.int64(high) ^ 0x7FFFFFFF
     if high >= _INFINITY_BITS or low < _LEAST_KEY:
         return NOT_FINITE
     return 0 if high > _LEAST_KEY else ALL_MASKED
@@ -236,15 +240,15 @@ def largest(work: Any, n: int) -> np.float32:
 def put_masses(work: Any, n: int, top: np.float32) -> float:
     """``work.mass`` becomes the exponentials of the first `n` values less `top`, and 0 behind; returns their sum."""
     total = np.float64(0)
-    for i in range(0, n, 16):
+    for i in range(0, n, 64):
         total += np.float64(put_exponentials(work.mass, i, work.value, i, top))
     return total
 
 
 @helper
 def to_logarithms(work: Any, n: int) -> None:
-    """The first `n` values become logarithms of probabilities, as float32."""
-    top = largest(work, n)
+    """The first `n` values become logarithms of probabilities, as float32; directly after :func:`load_row`."""
+    top = load_float(work.spare, 0)
     log_total = np.float32(math.log(put_masses(work, n, top)))
     value = work.value
     for i in range(np.uint64(n)):
@@ -271,6 +275,16 @@ def edit_row(work: Any, n: int, rules: Any, rows: Any, row: int) -> int:
     history = rows.history
     length = np.int64(rows.lengths[row])
     flags = np.int64(rows.flags[row])
+    if (
+        rows.taken.shape[1] == 0
+        and rules.numbers[REPETITION] == 1.0
+        and rules.sizes[NGRAM] == 0
+        and rules.word_starts.size == 1
+        and (flags & NO_END == 0 or rules.end_tokens.size == 0)
+        and (flags & IS_FIRST == 0 or rules.sizes[FORCED_FIRST] < 0)
+        and (flags & IS_LAST == 0 or rules.sizes[FORCED_LAST] < 0)
+    ):
+        return 0
     penalty = np.float32(rules.numbers[DIVERSITY])
     for i in range(rows.taken.shape[1]):
         token = np.int64(rows.taken[row, i])
@@ -700,10 +714,10 @@ def choose_tokens(
         if rules.sizes[SAMPLE]:
             target = uniform(rows.streams[row], positions[row], 0, seed[0]) * total
             passed = np.float64(0)
-            for block in range(0, count, 16):
+            for block in range(0, count, 64):
                 mass = np.float64(put_exponentials(work.mass, block, work.value, block, top))
                 if passed + mass > target:
-                    for i in range(block, min(block + 16, count)):
+                    for i in range(block, min(block + 64, count)):
                         if work.mass[i] > _ZERO:
                             chosen = np.int64(i)  # the last one if rounding passes all
                             passed += np.float64(work.mass[i])
@@ -762,7 +776,7 @@ def draw_from_pool(
     Parameters
     ----------
     pool : Pool
-        Each beam's part begins at a multiple of 16; weights are changed.
+        Each beam's part begins at a multiple of 64; weights are changed.
     ends : int64[beams]
         Where each beam's part ends.
     k : int
@@ -782,13 +796,13 @@ def draw_from_pool(
     top = _NOTHING
     beams = ends.size
     for beam in range(beams):
-        begin = np.int64(0) if beam == 0 else (np.int64(ends[beam - 1]) + 15) & -16
+        begin = np.int64(0) if beam == 0 else (np.int64(ends[beam - 1]) + 63) & -64
         for i in range(begin, ends[beam]):
             top = max(top, pool.value[i])
     for beam in range(beams):
-        begin = np.int64(0) if beam == 0 else (np.int64(ends[beam - 1]) + 15) & -16
+        begin = np.int64(0) if beam == 0 else (np.int64(ends[beam - 1]) + 63) & -64
         total = np.float64(0)
-        for i in range(begin, ends[beam], 16):
+        for i in range(begin, ends[beam], 64):
             total += np.float64(put_exponentials(pool.weight, i, pool.value, i, top))
         work.bins[beam] = total
     size = np.int64(0)
@@ -802,7 +816,7 @@ def draw_from_pool(
         for beam in range(beams):
             if not work.bins[beam] > 0.0:
                 continue
-            begin = np.int64(0) if beam == 0 else (np.int64(ends[beam - 1]) + 15) & -16
+            begin = np.int64(0) if beam == 0 else (np.int64(ends[beam - 1]) + 63) & -64
             is_last = True
             for other in range(beam + 1, beams):
                 is_last = is_last and not work.bins[other] > 0.0
@@ -821,7 +835,7 @@ def draw_from_pool(
         if chosen < 0:
             break
         pool.weight[chosen] = _ZERO
-        begin = np.int64(0) if owner == 0 else (np.int64(ends[owner - 1]) + 15) & -16
+        begin = np.int64(0) if owner == 0 else (np.int64(ends[owner - 1]) + 63) & -64
         rest = np.float64(0)
         for i in range(begin, ends[owner]):
             rest += np.float64(pool.weight[i])
@@ -916,13 +930,13 @@ def best_continuations(
             kept = np.int64(filter_row(work, n, rules))
             if kept == -2:
                 return -(FAULTS * source + NOT_FINITE)
-            end = (end + 15) & -16
+            end = (end + 63) & -64
             count = n if kept < 0 else kept
             for i in range(count):
                 token = np.int64(i) if kept < 0 else np.int64(work.token[i])
                 pool.value[end + i] = np.float32(score + work.value[i])
                 pool.source[end + i] = np.int64(beam) << 32 | token
-            for i in range(16):
+            for i in range(64):
                 pool.value[end + count + i] = _NOTHING
             end += count
             ends[beam] = end

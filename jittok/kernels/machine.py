@@ -231,24 +231,24 @@ def bits_of(value: np.float32) -> int:
 
 @machine_operation
 def put_exponentials(target: Any, to: int, source: Any, at: int, top: np.float32) -> np.float32:
-    """Write the exponentials of 16 items of a float32 array, each less `top`, to another; returns their sum.
+    """Write the exponentials of 64 items of a float32 array, each less `top`, to another; returns their sum.
 
     None may be above `top` by more than rounding. Below -87 they are 0. By Cephes' polynomial for float32, to 2 units in
     the last place; not contracted, so the same on every CPU.
     """
-    value = source[int(at) : int(at) + 16] - np.float32(top)
+    value = source[int(at) : int(at) + 64] - np.float32(top)
     is_small = ~(value >= EXP_LEAST)
     value = np.where(is_small, np.float32(0), value)
     power = (value * EXP_FACTOR - np.float32(0.5)).astype(np.int32)
     whole = power.astype(np.float32)
     value = value - whole * EXP_HIGH - whole * EXP_LOW
-    sums = np.full(16, EXP_TERMS[0], np.float32)
+    sums = np.full(64, EXP_TERMS[0], np.float32)
     for term in EXP_TERMS[1:]:
         sums = sums * value + term
     sums = sums * (value * value) + value + np.float32(1)
     sums = np.where(is_small, np.float32(0), (sums.view(np.int32) + (power << 23)).view(np.float32))
-    target[int(to) : int(to) + 16] = sums
-    width = 8
+    target[int(to) : int(to) + 64] = sums
+    width = 32
     while width:
         sums = sums[:width] + sums[width : 2 * width]
         width //= 2

@@ -529,7 +529,6 @@ def multiply(typing_context: Any, a: Any, b: Any) -> Any:
 
 
 _FLOAT = ir.FloatType()
-_F16 = ir.VectorType(_FLOAT, 16)
 _F64 = ir.VectorType(_FLOAT, 64)
 
 
@@ -569,22 +568,22 @@ def bits_of(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def put_exponentials(typing_context: Any, target: Any, to: Any, source: Any, at: Any, top: Any) -> Any:
-    """Write the exponentials of 16 items of a float32 array, each less `top`, to another; returns their sum."""
+    """Write the exponentials of 64 items of a float32 array, each less `top`, to another; returns their sum."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        into = _float_pointer(context, builder, signature.args[0], arguments[0], arguments[1], _F16)
-        block = builder.load(_float_pointer(context, builder, signature.args[2], arguments[2], arguments[3], _F16))
+        into = _float_pointer(context, builder, signature.args[0], arguments[0], arguments[1], _F64)
+        block = builder.load(_float_pointer(context, builder, signature.args[2], arguments[2], arguments[3], _F64))
         block.align = 4
 
         def every(number: Any) -> Any:
-            return ir.Constant(_F16, [float(number)] * 16)
+            return ir.Constant(_F64, [float(number)] * 64)
 
-        whole_numbers = ir.VectorType(_I32, 16)
-        value = builder.fsub(block, _same_floats(builder, arguments[4], _F16))
+        whole_numbers = ir.VectorType(_I32, 64)
+        value = builder.fsub(block, _same_floats(builder, arguments[4], _F64))
         is_small = builder.fcmp_unordered("<", value, every(machine.EXP_LEAST))
         value = builder.select(is_small, every(0), value)
         power = builder.fptosi(builder.fsub(builder.fmul(value, every(machine.EXP_FACTOR)), every(0.5)), whole_numbers)
-        whole = builder.sitofp(power, _F16)
+        whole = builder.sitofp(power, _F64)
         value = builder.fsub(value, builder.fmul(whole, every(machine.EXP_HIGH)))
         value = builder.fsub(value, builder.fmul(whole, every(machine.EXP_LOW)))
         sums = every(machine.EXP_TERMS[0])
@@ -592,10 +591,10 @@ def put_exponentials(typing_context: Any, target: Any, to: Any, source: Any, at:
             sums = builder.fadd(builder.fmul(sums, value), every(term))
         sums = builder.fadd(builder.fmul(sums, builder.fmul(value, value)), value)
         sums = builder.bitcast(builder.fadd(sums, every(1)), whole_numbers)
-        sums = builder.add(sums, builder.shl(power, ir.Constant(whole_numbers, [23] * 16)))
-        sums = builder.select(is_small, every(0), builder.bitcast(sums, _F16))
+        sums = builder.add(sums, builder.shl(power, ir.Constant(whole_numbers, [23] * 64)))
+        sums = builder.select(is_small, every(0), builder.bitcast(sums, _F64))
         builder.store(sums, into).align = 4
-        width = 8
+        width = 32
         while width:
             halves = [
                 builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(_I32, width), list(range(part, part + width))))
