@@ -4,6 +4,8 @@ Run it with a transformers that has what is to be recorded (diverse beams up to 
 
     python scripts/record_generation_fixtures.py            # all but diverse beams
     python scripts/record_generation_fixtures.py --diverse
+    python scripts/record_generation_fixtures.py --processors
+    python scripts/record_generation_fixtures.py --prompts MODELS    # a folder with bbpe/gpt2 and others
 
 The weights are random, drawn once, rounded to float16, and committed in tests/generation_fixtures; they are used again
 where they are there.
@@ -140,10 +142,116 @@ def outcome(model, settings, **inputs):
     return found
 
 
+def processed(logits, ids, least, logarithms, settings):
+    """What transformers' processors make of logits, in the order of its ``generate``."""
+    from transformers.generation import logits_process as parts
+
+    end = torch.tensor([END])
+    processors = parts.LogitsProcessorList()
+    made = {
+        "repetition_penalty": parts.RepetitionPenaltyLogitsProcessor,
+        "no_repeat_ngram_size": parts.NoRepeatNGramLogitsProcessor,
+        "bad_words_ids": lambda words: parts.NoBadWordsLogitsProcessor(words, end),
+        "end_is_banned": lambda _: parts.MinLengthLogitsProcessor(1000, end),
+        "forced_bos_token_id": lambda token: parts.ForcedBOSTokenLogitsProcessor(token),
+        "forced_eos_token_id": lambda token: parts.ForcedEOSTokenLogitsProcessor(len(ids[0]) + 1, token),
+        "temperature": parts.TemperatureLogitsWarper,
+        "top_k": lambda k: parts.TopKLogitsWarper(k, min_tokens_to_keep=least),
+        "top_p": lambda p: parts.TopPLogitsWarper(p, min_tokens_to_keep=least),
+        "min_p": lambda p: parts.MinPLogitsWarper(p, min_tokens_to_keep=least),
+        "typical_p": lambda p: parts.TypicalLogitsWarper(p, min_tokens_to_keep=least),
+    }
+    for name, make in made.items():
+        if name in settings:
+            processors.append(make(settings[name]))
+    rows = torch.tensor(logits)
+    return processors(torch.tensor(ids), torch.log_softmax(rows, -1) if logarithms else rows)
+
+
+def record_processors():
+    """Every processor alone, with two values, and random combinations."""
+    generator = np.random.default_rng(3)
+    values = {
+        "repetition_penalty": [1.3, 0.6], "no_repeat_ngram_size": [1, 2, 3], "bad_words_ids": [[[3], [1, 4], [4, 1, 2], [2]]],
+        "end_is_banned": [True], "forced_bos_token_id": [4], "forced_eos_token_id": [2], "temperature": [0.3, 1.7],
+        "top_k": [1, 7, 300], "top_p": [0.1, 0.5, 0.95], "min_p": [0.02, 0.3], "typical_p": [0.2, 0.9],
+    }  # fmt: skip
+    chosen = [{name: value} for name, listed in values.items() for value in listed]
+    for _ in range(60):
+        chosen.append({
+            name: listed[generator.integers(len(listed))]
+            for name, listed in values.items() if generator.random() < (0.1 if name.startswith("forced") else 0.45)
+        })  # fmt: skip
+    recorded = []
+    for number, settings in enumerate(chosen):
+        length = 1 if "forced_bos_token_id" in settings else int(generator.integers(2, 20))
+        ids = generator.integers(0, 8, (2, length)).tolist()
+        logits = np.round(generator.normal(0, [1, 3, 8][number % 3], (2, 43)), 3).astype(np.float32)
+        least, logarithms = 1 + number % 2, number % 5 == 4
+        found = processed(logits, ids, least, logarithms, settings).numpy()
+        kept = [{int(i): float(row[i]) for i in np.flatnonzero(np.isfinite(row))} for row in found]
+        if all(kept):
+            recorded.append({
+                "settings": settings, "ids": ids, "logits": [[round(float(x), 3) for x in row] for row in logits],
+                "least": least, "logarithms": logarithms, "kept": [[list(row), list(row.values())] for row in kept],
+            })  # fmt: skip
+    return recorded
+
+
+TEXTS = ["Hello world", "The quick brown fox jumps over the lazy dog.", "naïve café 👩‍👩‍👧 don't", "x"]
+TARGETS = ["Bonjour le monde", "Le renard brun rapide saute par-dessus le chien paresseux.", "l'été", "y"]
+#: By name: the tokenizer's class, its folder, and what it is made with.
+TOKENIZERS = {
+    "gpt2": ("GPT2TokenizerFast", "bbpe/gpt2", {"pad_token": "<|endoftext|>"}),
+    "bart": ("BartTokenizerFast", "bbpe/roberta-base", {}),
+    "t5": ("T5TokenizerFast", "unigram/t5-small", {}),
+    "marian": ("MarianTokenizer", "unigram/opus-mt-en-fr", {}),
+}
+
+
+def record_prompts(models):
+    """Arrays for single texts and pairs."""
+    recorded = []
+    for name, (kind, folder, options) in TOKENIZERS.items():
+        tokenizer = getattr(transformers, kind).from_pretrained(Path(models) / folder, **options)
+        for side, padding, pairs in itertools.product(
+            ("left", "right"), ({"padding": True}, {"padding": True, "pad_to_multiple_of": 8},
+            {"padding": "max_length", "max_length": 48}), ("", "pairs", "target"),
+        ):  # fmt: skip
+            if pairs == "target" and (name != "marian" or side == "left"):
+                continue
+            tokenizer.padding_side = side
+            texts = {"text_target": TARGETS} if pairs == "target" else {"text": TEXTS}
+            if pairs == "pairs":
+                texts["text_pair"] = TARGETS
+            arrays = tokenizer(**texts, **padding, return_tensors="np")
+            settings = {"multiple_of": padding.get("pad_to_multiple_of"), "max_length": padding.get("max_length")}
+            recorded.append({
+                "tokenizer": name, "folder": folder, "side": side, "texts": pairs, "pad": settings,
+                "pad_id": tokenizer.pad_token_id, "arrays": {key: value.tolist() for key, value in arrays.items()},
+            })  # fmt: skip
+    return recorded
+
+
+def write(name, recorded):
+    file = FIXTURES / name
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in recorded)
+    file.write_text(f'{{"transformers":"{transformers.__version__}","cases":[\n{lines}\n]}}\n', encoding="utf-8")
+    print(f"{len(recorded)} cases in {file}")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--diverse", action="store_true")
+    parser.add_argument("--processors", action="store_true")
+    parser.add_argument("--prompts", metavar="MODELS")
     options = parser.parse_args()
+    if options.processors:
+        write("processors.json", record_processors())
+        return
+    if options.prompts:
+        write("prompts.json", record_prompts(options.prompts))
+        return
     generator = np.random.default_rng(5)
     even = generator.integers(3, VOCAB, (3, 5)).tolist()
     uneven = [generator.integers(3, VOCAB, n).tolist() for n in (2, 6, 4)]
@@ -164,10 +272,7 @@ def main() -> None:
             tensors = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
             found = outcome(model, settings, **tensors)
             recorded.append({"model": name, "prompts": prompts, "settings": settings, "expected": found})
-    file = FIXTURES / ("diverse.json" if options.diverse else "cases.json")
-    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in recorded)
-    file.write_text(f'{{"transformers":"{transformers.__version__}","cases":[\n{lines}\n]}}\n')
-    print(f"{len(recorded)} cases in {file}")
+    write("diverse.json" if options.diverse else "cases.json", recorded)
 
 
 if __name__ == "__main__":
