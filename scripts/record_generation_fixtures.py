@@ -172,7 +172,8 @@ def record_processors():
     """Every processor alone, with two values, and random combinations."""
     generator = np.random.default_rng(3)
     values = {
-        "repetition_penalty": [1.3, 0.6], "no_repeat_ngram_size": [1, 2, 3], "bad_words_ids": [[[3], [1, 4], [4, 1, 2], [2]]],
+        "repetition_penalty": [1.3, 0.6], "no_repeat_ngram_size": [1, 2, 3],
+        "bad_words_ids": [[[3], [1, 4], [4, 1, 2], [2]]],
         "end_is_banned": [True], "forced_bos_token_id": [4], "forced_eos_token_id": [2], "temperature": [0.3, 1.7],
         "top_k": [1, 7, 300], "top_p": [0.1, 0.5, 0.95], "min_p": [0.02, 0.3], "typical_p": [0.2, 0.9],
     }  # fmt: skip

@@ -107,7 +107,7 @@ def best_sequences(log_table, start, length, count, power=1.0):
 
 
 def cut_at_stop(text, stops):
-    """Text before the stop string that ends first, of several that end there before the longest; and whether there is one."""
+    """Text before the stop string that ends first, of those that end there the longest; and whether there is one."""
     ends = [
         (text.find(stop, begin) + len(stop), text.find(stop, begin))
         for stop in stops for begin in range(len(text)) if text.find(stop, begin) >= 0

@@ -221,8 +221,9 @@ class TestText:
         step, rows = script(texts, self.tok)
         for options in ({}, {"num_beams": 2}):
             result = generate(
-                step, [[1], [2], [3]], tokenizer=self.tok, max_new_tokens=14, stop_strings=["OPP", "\u00e9!", "END"], **options
-            )
+                step, [[1], [2], [3]], tokenizer=self.tok, max_new_tokens=14, stop_strings=["OPP", "\u00e9!", "END"],
+                **options,
+            )  # fmt: skip
             assert [s.text for s in result][1:] == ["ab ST", "caf\u00e9"]
             assert [s.finish_reason for s in result] == ["length", "stop", "stop"]
             assert self.tok.decode(result[1].ids).startswith("ab STOPP")
@@ -249,19 +250,29 @@ class TestText:
         step, rows = script([" fox"], self.tok)
         result = generate(step, [prompt], tokenizer=self.tok, max_new_tokens=len(rows[0]))
         assert result[0].text == " fox"
-        assert generate(step, ["The quick brown"], tokenizer=self.tok, max_new_tokens=1)[0].prompt_ids.tolist() == prompt.tolist()
+        again = generate(step, ["The quick brown"], tokenizer=self.tok, max_new_tokens=1)
+        assert again[0].prompt_ids.tolist() == prompt.tolist()
 
     def test_tokens_without_text(self):
         """A model with more tokens than its tokenizer, and special tokens."""
         size = self.tok.id_limit + 40
         end = self.tok.token_to_id("<|endoftext|>")
-        step = lambda ids, state, index: (np.eye(size, dtype=np.float32)[[size - 1, end]][: len(ids)] * 9, state)  # noqa: E731
+        rows = np.eye(size, dtype=np.float32)[[size - 1, end]] * 9
+        step = lambda ids, state, index: (rows[: len(ids)], state)  # noqa: E731
         result = generate(step, [[1], [2]], tokenizer=self.tok, max_new_tokens=2, eos_token_id=end)
         assert result.texts == ["", ""] and result[1].ids.tolist() == [end]
 
     def test_forks_of_every_kind_of_decoder(self):
-        from jittok.spec import DecodeBPE, DecodeByteFallback, DecodeByteLevel, DecodeCTC, DecodeFuse, DecodeStrip
-        from jittok.spec import BPEModel, TokenizerSpec  # fmt: skip
+        from jittok.spec import (
+            BPEModel,
+            DecodeBPE,
+            DecodeByteFallback,
+            DecodeByteLevel,
+            DecodeCTC,
+            DecodeFuse,
+            DecodeStrip,
+            TokenizerSpec,
+        )
         from jittok.tokenizer import Tokenizer
 
         vocab = {token: i for i, token in enumerate(["a", "b</w>", "<0xC3>", "<0xA9>", "\u00c3", "\u00a9", " ", "c</w>"])}
@@ -359,13 +370,15 @@ class TestBadInput:
         [
             ({"num_beams": 0}, "num_beams=0"), ({"num_beams": 5000}, "1024"), ({"max_new_tokens": 0}, "max_new_tokens=0"),
             ({"stop_strings": ""}, "empty string"), ({"stop_strings": ["a", ""]}, "empty string"),
-            ({"stop_strings": ["\ud800"]}, "surrogate"), ({"stop_strings": [5]}, "not str"), ({"stop_strings": "a"}, "tokenizer="),
+            ({"stop_strings": ["\ud800"]}, "surrogate"), ({"stop_strings": [5]}, "not str"),
+            ({"stop_strings": "a"}, "tokenizer="),
             ({"stop_strings": "a" * 70_000}, "65536"),
             ({"temperature": 0}, "temperature=0"), ({"temperature": float("nan")}, "finite"), ({"top_p": 1.5}, "top_p"),
             ({"temperature": "1"}, "temperature"), ({"temperature": None}, "temperature=None"), ({"top_k": -1}, "top_k"),
             ({"min_p": -0.1}, "min_p"), ({"typical_p": 0}, "typical_p"), ({"repetition_penalty": 0}, "above"),
-            ({"max_length": 3}, "give one of them"), ({"early_stopping": "always"}, "never"), ({"bad_words_ids": [[]]}, "empty"),
-            ({"bad_words_ids": [["a"]]}, "whole numbers"), ({"bad_words_ids": "ab"}, "list of lists"), ({"eos_token_id": -1}, "-1"),
+            ({"max_length": 3}, "give one of them"), ({"early_stopping": "always"}, "never"),
+            ({"bad_words_ids": [[]]}, "empty"), ({"bad_words_ids": [["a"]]}, "whole numbers"),
+            ({"bad_words_ids": "ab"}, "list of lists"), ({"eos_token_id": -1}, "-1"),
             ({"eos_token_id": "a"}, "whole numbers"), ({"num_beams": 3, "num_beam_groups": 2}, "multiple"),
             ({"diversity_penalty": 1.0}, "num_beam_groups"), ({"num_return_sequences": 2}, "num_return_sequences=2"),
             ({"num_beams": 2, "num_return_sequences": 3}, "at most"), ({"seed": -1}, "seed=-1"), ({"seed": "x"}, "seed"),
@@ -398,8 +411,9 @@ class TestBadInput:
 
     @pytest.mark.parametrize(
         "result",
-        [None, 5, (1,), (1, 2, 3), (np.zeros((1, 6)), 1), (np.zeros((2, 5)), 1), (np.zeros(6), 1), (np.zeros((2, 6), bool), 1),
-         (np.zeros((2, 6), complex), 1), ("logits", 1), (None, 1), (np.zeros((2, 0, 6)), 1), ([[1.0], [2.0, 3.0]], 1),
+        [None, 5, (1,), (1, 2, 3), (np.zeros((1, 6)), 1), (np.zeros((2, 5)), 1), (np.zeros(6), 1),
+         (np.zeros((2, 6), bool), 1), (np.zeros((2, 6), complex), 1), ("logits", 1), (None, 1), (np.zeros((2, 0, 6)), 1),
+         ([[1.0], [2.0, 3.0]], 1),
          (np.zeros((2, 0)), 1), (np.full((2, 6), np.nan), 1), (np.full((2, 6), 1e300), 1), (np.full((2, 6), -np.inf), 1)],
     )  # fmt: skip
     @pytest.mark.parametrize("options", [{}, {"num_beams": 2}, {"num_beams": 2, "num_beam_groups": 2}, {"do_sample": True}])

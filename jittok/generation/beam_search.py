@@ -195,7 +195,7 @@ class _Search:
             limits,
             self._divisors,
             self._made,
-            STOP_NEVER if settings.early_stopping == "never" else STOP_WHEN_FULL if settings.early_stopping else STOP_BY_GUESS,
+            {False: STOP_BY_GUESS, True: STOP_WHEN_FULL}.get(settings.early_stopping, STOP_NEVER),  # type: ignore[call-overload]
             int(len(self._groups) > 1),
         )
         if group.texts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -240,7 +241,7 @@ class _Rows:
             if workers is None:
                 settings.check_vocabulary(task.model.vocab_size)
                 vocab_size = task.model.vocab_size
-                workers = task.workers(lambda vocab_size=vocab_size: new_work(vocab_size))
+                workers = task.workers(partial(new_work, vocab_size))
                 if self._copies > 1:
                     bits = np.repeat(bits, self._copies, axis=0)
                     bits.flags.writeable = False
