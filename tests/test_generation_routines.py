@@ -182,6 +182,20 @@ class TestSearch:
         lengths = [len(s.ids) for s in generate(step, [[5], [1, 2, 3]], max_length=5)]
         assert lengths == [4, 2]
 
+    def test_a_limit_for_form_only(self):
+        """Room is made as it is needed."""
+
+        def step(ids, state, beam_index):
+            logits = np.zeros((len(ids), 5), np.float32)
+            logits[:, 4 if state == 700 else 1] = 40
+            return logits, (state or 0) + 1
+
+        for options in ({}, {"num_beams": 2, "early_stopping": True}, {"num_beams": 2, "num_beam_groups": 2}):
+            result = generate(step, [[3], [3, 2]], max_new_tokens=2**31 - 1, eos_token_id=4, **options)
+            if options.get("num_beam_groups") is None:
+                assert [s.ids.tolist() for s in result] == [[1] * 700 + [4]] * 2
+                assert [s.token_scores.shape for s in result] == [(701,)] * 2
+
     def test_fewer_candidates_than_beams(self):
         table = np.full((3, 3), -np.inf, np.float32)
         table[0, 1] = table[1, 2] = table[2, 0] = 0  # one way only
@@ -384,7 +398,8 @@ class TestBadInput:
             ({"num_beams": 2, "num_return_sequences": 3}, "at most"), ({"seed": -1}, "seed=-1"), ({"seed": "x"}, "seed"),
             ({"num_beams": 2, "num_beam_groups": 2, "do_sample": True}, "not drawn"), ({"threads": 0}, "threads=0"),
             ({"no_such": 1}, "no_such"), ({"pad_token_id": None}, "pad_token_id"), ({"num_beams": True}, "num_beams"),
-            ({"num_beams": 2, "on_text": print}, "on_text"),
+            ({"num_beams": 2, "on_text": print}, "on_text"), ({"temperature": 1e-44}, "1e-37"),
+            ({"settings": 5}, "settings=5"), ({"repetition_penalty": 1e39}, "1e37"), ({"tokenizer": "gpt2"}, "tokenizer='gpt2'"),
         ],
     )  # fmt: skip
     def test_settings(self, changes, message):

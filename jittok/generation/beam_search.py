@@ -11,7 +11,7 @@ from jittok.errors import GenerationError
 from jittok.generation.results import REASONS, Generated, GeneratedSequence
 from jittok.generation.steps import check_status
 from jittok.generation.stop_strings import TextStream
-from jittok.generation.task import END, LENGTH, STOP, Task, streams_of
+from jittok.generation.task import END, FIRST_ROOM, LENGTH, STOP, Task, streams_of
 
 
 def search(task: Task) -> Generated:
@@ -65,6 +65,15 @@ class _Group:
         )
         self.texts: list[list[TextStream]] = []
 
+    def grow(self, room: int) -> None:
+        """Make room for so many tokens."""
+
+        def wider(arrays: Any) -> Any:
+            more = ((0, 0), (0, 0), (0, room - arrays.ids.shape[2]))
+            return arrays._replace(ids=np.pad(arrays.ids, more), token_scores=np.pad(arrays.token_scores, more))
+
+        self.old, self.new, self.finished = wider(self.old), wider(self.new), wider(self.finished)
+
     def take(self, prompts: NDArray[np.int64]) -> None:
         """Keep only some prompts."""
 
@@ -94,7 +103,8 @@ class _Search:
         count = max(2, 1 + len(settings.ends)) * width
         self._starts = np.array([len(row) for row in rows], np.int64)
         self._live = np.arange(len(rows))  # the prompts that are not done
-        room = int((self._starts + task.limits).max(initial=1))
+        # Room for some tokens: the limit may be there for form's sake only.
+        room = int((self._starts + np.minimum(task.limits, FIRST_ROOM)).max(initial=1))
         # By prompt, what is finished: filled when a prompt is done.
         self._results: list[list[GeneratedSequence]] = [[] for _ in rows]
         for _ in range(settings.num_beam_groups):
@@ -104,9 +114,6 @@ class _Search:
             if task.stops.strings:
                 group.texts = [[task.new_text(row)] * width for row in rows]
             self._groups.append(group)
-        with np.errstate(divide="ignore", over="ignore"):
-            lengths = np.arange(int(task.limits.max(initial=0)) + 2, dtype=np.float64)
-            self._divisors = np.power(lengths, settings.length_penalty)
         self._made = 0
         self._streams = streams_of(rows, 1)
 
@@ -132,6 +139,10 @@ class _Search:
                     return new_work(vocab_size), new_pool(width, pool_size), np.zeros(width, np.int64)
 
                 workers = task.workers(new_scratch)
+            longest = int(self._starts[self._live].max()) + self._made
+            if longest >= self._groups[0].old.ids.shape[2]:
+                for group in self._groups:
+                    group.grow(2 * longest)
             taken = np.zeros((len(self._live), 0), np.int32)
             for number, group in enumerate(self._groups):
                 was_done = group.finished.done != 0
@@ -151,7 +162,7 @@ class _Search:
         self, group: _Group, bits: Any, sources: NDArray[np.int64], rules: Any, taken: NDArray[np.int32], workers: Any
     ) -> None:
         """One step of one group."""
-        from jittok.kernels.beams import STOP_BY_GUESS, STOP_NEVER, STOP_WHEN_FULL, advance_beams
+        from jittok.kernels.beams import advance_beams
         from jittok.kernels.logits import Rows, best_continuations
 
         task, settings = self._task, self._task.settings
@@ -193,9 +204,9 @@ class _Search:
             group.finished,
             lengths,
             limits,
-            self._divisors,
+            self._divisors(limits),
             self._made,
-            {False: STOP_BY_GUESS, True: STOP_WHEN_FULL}.get(settings.early_stopping, STOP_NEVER),  # type: ignore[call-overload]
+            int(settings.early_stopping is True),
             int(len(self._groups) > 1),
         )
         if group.texts:
@@ -207,6 +218,15 @@ class _Search:
                     forks.get((prompt, int(group.new.parents[prompt, beam]) << 32 | int(tokens[prompt, beam])), old[0])
                     for beam in range(width)
                 ]
+
+    def _divisors(self, limits: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What scores are divided by: now, and for the best sequence that may come for each prompt."""
+        settings = self._task.settings
+        lengths = np.full(1 + len(limits), self._made + 1, np.float64)
+        if settings.early_stopping == "never" and settings.length_penalty > 0:
+            lengths[1:] = limits
+        with np.errstate(over="ignore"):
+            return np.power(lengths, settings.length_penalty)
 
     def _find_stops(self, group: _Group, done: NDArray[np.bool_]) -> dict[tuple[int, int], TextStream]:
         """Mark candidates that complete a stop string; returns the text of each, by prompt, beam and token."""
@@ -309,7 +329,7 @@ class _Search:
                 ]
                 running.sort(key=lambda item: -item[0])
                 for score, group, beam in running[: self._task.settings.num_return_sequences - len(found)]:
-                    divided = score / float(self._divisors[max(self._made, 1)])
+                    divided = score / float(max(self._made, 1)) ** self._task.settings.length_penalty
                     ids, scores = group.old.ids[place, beam, :length], group.old.token_scores[place, beam, :length]
                     found.append(self._sequence(number, divided, 0, ids, scores))
             result += found

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.encodings import whole_number
-from jittok.errors import ArgumentError, GenerationError
+from jittok.errors import ArgumentError, ArgumentTypeError, GenerationError
 from jittok.generation.beam_search import search
 from jittok.generation.processors import seed_array
 from jittok.generation.prompts import read_prompts
@@ -19,7 +19,7 @@ from jittok.generation.results import REASONS, FinishReason, Generated, Generate
 from jittok.generation.settings import GenerationSettings
 from jittok.generation.steps import Model, Step, check_status
 from jittok.generation.stop_strings import StopStrings, TextStream
-from jittok.generation.task import END, LENGTH, STOP, Task, streams_of
+from jittok.generation.task import END, FIRST_ROOM, LENGTH, STOP, Task, streams_of
 
 if TYPE_CHECKING:
     from jittok.tokenizer import Tokenizer
@@ -167,6 +167,10 @@ def _task(
     unknown = [name for name in changes if name not in GenerationSettings.__dataclass_fields__]
     if unknown:
         raise ArgumentError(f"{unknown[0]}=: there is no such setting; GenerationSettings lists them")
+    if settings is not None and not isinstance(settings, GenerationSettings):
+        raise ArgumentTypeError(f"settings={settings!r}: expected GenerationSettings, or its fields as arguments")
+    if tokenizer is not None and not hasattr(tokenizer, "decode_stream"):
+        raise ArgumentTypeError(f"tokenizer={tokenizer!r}: expected a Tokenizer of jittok, as jittok.load gives it")
     checked = GenerationSettings(**changes) if settings is None else settings.with_(**changes)
     if checked.max_new_tokens is None and checked.max_length is None:
         raise ArgumentError("say how long the sequences may become: max_new_tokens= or max_length=")
@@ -206,11 +210,12 @@ class _Rows:
         count = len(self._prompt)
         self._starts = np.array([len(rows[number]) for number in self._prompt], np.int64)
         self._limits = task.limits[self._prompt]
-        room = int((self._starts + self._limits).max(initial=0))
+        first_limits = np.minimum(self._limits, FIRST_ROOM)
+        room = int((self._starts + first_limits).max(initial=0))
         self._ids = np.zeros((count, room), np.int32)
         for row, number in enumerate(self._prompt):
             self._ids[row, : self._starts[row]] = rows[number]
-        self._scores = np.zeros((count, int(self._limits.max(initial=0))), np.float32)
+        self._scores = np.zeros((count, int(first_limits.max(initial=0))), np.float32)
         self._made = np.zeros(count, np.int64)
         self._reasons = np.zeros(count, np.uint8)
         self._streams = streams_of(rows, self._copies)
@@ -249,6 +254,9 @@ class _Rows:
             else:
                 rows_before = np.arange(len(live))
             made, lengths = self._made[live], self._starts[live] + self._made[live]
+            if lengths.max() >= self._ids.shape[1] or made.max() >= self._scores.shape[1]:
+                self._ids = np.pad(self._ids, ((0, 0), (0, self._ids.shape[1])))
+                self._scores = np.pad(self._scores, ((0, 0), (0, self._scores.shape[1])))
             behind = Rows(
                 self._ids if len(live) == len(self._ids) else self._ids[live],
                 lengths,

@@ -124,6 +124,9 @@ class GenerationSettings:
             ("diversity_penalty", 0.0, math.inf, False), ("length_penalty", -math.inf, math.inf, False),
         ):  # fmt: skip
             put(name, real_number(name, getattr(self, name), least_, most, needs_more))
+        for name in ("temperature", "repetition_penalty"):  # of float32 rows
+            if not 1e-37 < getattr(self, name) < 1e37:
+                raise ArgumentError(f"{name}={getattr(self, name)!r}: expected a number between 1e-37 and 1e37")
         if self.max_new_tokens is not None and self.max_length is not None:
             raise ArgumentError(
                 f"max_new_tokens={self.max_new_tokens} and max_length={self.max_length}: give one of them"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Why a sequence ended; places of :data:`jittok.generation.results.REASONS`.
 LENGTH, END, STOP = 1, 2, 3
+#: Tokens that there is room for at first; more is made when it is needed.
+FIRST_ROOM = 256
 
 
 class Task:

@@ -8,9 +8,6 @@ import numpy as np
 
 from jittok._jit import helper, kernel
 
-#: Values of `early_stopping`.
-STOP_BY_GUESS, STOP_WHEN_FULL, STOP_NEVER = 0, 1, 2
-
 _NOTHING = np.float32(-np.inf)
 
 
@@ -120,7 +117,7 @@ def advance_beams(
     last: Any,
     divisors: Any,
     generated: int,
-    early_stopping: int,
+    stop_when_full: int,
     is_grouped: int,
 ) -> int:
     """Choose what goes on from the candidates, and keep what is finished.
@@ -137,13 +134,13 @@ def advance_beams(
         Tokens of each sequence without the new one.
     last : int64[prompts]
         Tokens that may be generated for each prompt.
-    divisors : float64
-        By number of generated tokens, what a score is divided by.
+    divisors : float64[1 + prompts]
+        What the score of a sequence that ends now is divided by; then, for each prompt, what that of the best one that may
+        still come is divided by. A prompt is done when, with that, its best beam is not better than its worst finished one.
     generated : int
         Tokens generated before this one.
-    early_stopping : int
-        STOP_BY_GUESS: when the best beam, if it ended now, would not be better than the worst finished one;
-        STOP_WHEN_FULL: when there are as many finished ones as beams; STOP_NEVER: when no beam can become better.
+    stop_when_full : int
+        Whether a prompt is done as soon as it has as many finished sequences as beams.
     is_grouped : int
         Of diverse groups: the rules of transformers' older search. The best candidate, not the best beam that goes on, is
         compared with the finished ones, after they were added; and what goes on when the length is reached is added then.
@@ -163,8 +160,8 @@ def advance_beams(
             continue
         length = np.int64(lengths[prompt])
         is_last = generated + 1 >= last[prompt]
-        divisor = np.float64(divisors[generated + 1])
-        was_full = finished.counts[prompt] == width and early_stopping == STOP_WHEN_FULL
+        divisor = np.float64(divisors[0])
+        was_full = finished.counts[prompt] == width and stop_when_full != 0
         going = np.int64(0)
         for rank in range(candidates.counts[prompt]):
             mark = np.int64(candidates.marks[prompt, rank])
@@ -201,12 +198,7 @@ def advance_beams(
             worst = np.float32(finished.scores[prompt, 0])
             for i in range(1, width):
                 worst = min(worst, np.float32(finished.scores[prompt, i]))
-            steps = generated + 1
-            if early_stopping == STOP_NEVER and divisors[last[prompt]] > divisors[0]:
-                steps = np.int64(last[prompt])
-            if early_stopping == STOP_WHEN_FULL:
-                is_done = True
-            elif not np.float32(np.float64(best) / divisors[steps]) > worst:
+            if stop_when_full or not np.float32(np.float64(best) / divisors[1 + prompt]) > worst:
                 is_done = True
         if is_last and is_grouped and not is_done:
             for beam in range(going):

@@ -562,7 +562,8 @@ def filter_row(work: Any, n: int, rules: Any) -> int:
         temperature = np.float32(rules.numbers[TEMPERATURE])
         for i in range(np.uint64(n)):
             work.value[np.uint64(i)] = work.value[np.uint64(i)] / temperature
-        if not largest(work, n) < np.float32(np.inf):
+        top = largest(work, n)
+        if not _NOTHING < top < np.float32(np.inf):
             return -2
     k = max(np.int64(rules.sizes[TOP_K]), least) if rules.sizes[TOP_K] > 0 else np.int64(0)
     if 0 < k < n:
