@@ -187,7 +187,7 @@ class TestSearch:
 
         def step(ids, state, beam_index):
             logits = np.zeros((len(ids), 5), np.float32)
-            logits[:, 4 if state == 700 else 1] = 40
+            logits[:, 4 if (state or 0) >= 700 else 1] = 40
             return logits, (state or 0) + 1
 
         for options in ({}, {"num_beams": 2, "early_stopping": True}, {"num_beams": 2, "num_beam_groups": 2}):
@@ -399,7 +399,8 @@ class TestBadInput:
             ({"num_beams": 2, "num_beam_groups": 2, "do_sample": True}, "not drawn"), ({"threads": 0}, "threads=0"),
             ({"no_such": 1}, "no_such"), ({"pad_token_id": None}, "pad_token_id"), ({"num_beams": True}, "num_beams"),
             ({"num_beams": 2, "on_text": print}, "on_text"), ({"temperature": 1e-44}, "1e-37"),
-            ({"settings": 5}, "settings=5"), ({"repetition_penalty": 1e39}, "1e37"), ({"tokenizer": "gpt2"}, "tokenizer='gpt2'"),
+            ({"settings": 5}, "settings=5"), ({"repetition_penalty": 1e39}, "1e37"),
+            ({"tokenizer": "gpt2"}, "tokenizer='gpt2'"),
         ],
     )  # fmt: skip
     def test_settings(self, changes, message):
