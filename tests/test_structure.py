@@ -36,6 +36,7 @@ LAYERS = [
     ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],
     ["jittok.tokenizer", "jittok.interop"],  # a tokenizer makes wrappers of itself, and these load tokenizers
+    ["jittok.generation"],
     ["jittok.corpus"],
     ["jittok.training"],
     ["jittok.interop.shared_file", "jittok.interop.hf_training"],
