@@ -522,15 +522,17 @@ def measure_training(options: Options) -> Result:
         last, first = rows[-1], rows[len(vocabularies) - 1]
         large = (
             f" jittok's own: on {last[0]} MB, {last[1]:,} tokens are learned in {duration(last[3])}, after"
-            f" {duration(last[2])} of reading and counting; {last[0] / first[0]:.0f} times the text takes {last[3] / first[3]:.1f} times as long"
+            f" {duration(last[2])} of reading and counting; {last[0] / first[0]:.0f} times the text takes"
+            f" {last[3] / first[3]:.1f} times as long to learn from."
             " to learn from."
         )
     biggest = (texts[-1], some)
     by_merges = times["heap"][middle, sizes[-1]] / times["heap"][middle, sizes[0]]
     shows = (
-        f"The textbook trainer's time is the product of text and merges; keeping counts makes training"
+        "The textbook trainer's time is the product of text and merges; keeping counts makes training"
         f" {times['textbook'][biggest] / times['incremental'][biggest]:.0f} times as fast at {texts[-1]} kB, and with a heap"
-        f" nearly independent of the number of merges ({by_merges:.1f} times the time for {sizes[-1] // sizes[0]} times the merges).{large}"
+        f" nearly independent of the number of merges ({by_merges:.1f} times the time for {sizes[-1] // sizes[0]} times the"
+        f" merges).{large}"
     )
     return Result("Trainers: textbook, incremental, heap", shows, body, numbers, "Time by text and by merges")
 

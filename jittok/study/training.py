@@ -54,8 +54,8 @@ def learn_merges(words: Mapping[str, int], n_merges: int, algorithm: TrainingAlg
     Examples
     --------
     >>> from jittok.study import learn_merges
-    >>> learn_merges({"lower": 2, "low": 5, "newest": 6}, 4)
-    [('l', 'o'), ('lo', 'w'), ('e', 's'), ('es', 't')]
+    >>> learn_merges({"hello": 2, "hell": 3, "low": 4}, 4)
+    [('l', 'o'), ('e', 'l'), ('h', 'el'), ('lo', 'w')]
     """
     if n_merges < 0:
         raise ArgumentError(f"n_merges={n_merges}: expected 0 or more")
