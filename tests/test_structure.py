@@ -36,7 +36,7 @@ LAYERS = [
     ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],
     ["jittok.tokenizer", "jittok.interop"],  # a tokenizer makes wrappers of itself, and these load tokenizers
-    ["jittok.corpus"],
+    ["jittok.corpus", "jittok.report"],
     ["jittok.training"],
     ["jittok.interop.shared_file"],
     ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
