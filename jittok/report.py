@@ -74,7 +74,8 @@ class TokenCount:
     """A token and how often it occurs."""
 
     id: int
-    token: str
+    token: str  #: as the vocabulary has it
+    text: str  #: the same, with characters instead of letters for bytes
     count: int
 
 
@@ -217,7 +218,7 @@ def _measure(
     fields = [field.name for field in dataclasses.fields(Group)]
     groups[ALL] = Group(**{field: sum(getattr(group, field) for group in groups.values()) for field in fields})
     used = np.flatnonzero(total)
-    counted = [TokenCount(number, tokenizer.id_to_token(number) or "", int(total[number])) for number in used.tolist()]
+    counted = [TokenCount(number, *_names(tokenizer, number), int(total[number])) for number in used.tolist()]
     falling = np.sort(total[used])[::-1]
     model = type(tokenizer.spec.model).__name__.removesuffix("Model")
     return TokenizerReport(
@@ -227,7 +228,7 @@ def _measure(
         groups,
         len(used),
         [(rank, int(falling[rank - 1])) for rank in _ranks(len(falling))],
-        sorted(counted, key=lambda row: (-len(row.token), row.id))[:listed],
+        sorted(counted, key=lambda row: (-len(row.text), row.id))[:listed],
         sorted(counted, key=lambda row: (row.count, -row.id))[:listed],
         sorted(counted, key=lambda row: (-row.count, row.id))[:listed],
     )
@@ -244,6 +245,17 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
     if number is None and isinstance(token, str):
         number = tokenizer.token_to_id(token)
     return number if isinstance(number, int) and number >= 0 else None
+
+
+def _names(tokenizer: Tokenizer, number: int) -> tuple[str, str]:
+    """A token as the vocabulary has it, and as it is shown."""
+    token = tokenizer.id_to_token(number) or ""
+    try:
+        text = tokenizer.decode_bytes([number]).decode("utf-8")
+    except UnicodeDecodeError:
+        return token, token
+    # Blanks and marks that decoding takes away say something.
+    return token, token if "\u2581" in token or token.startswith("##") or not text else text
 
 
 def _is_byte(tokenizer: Tokenizer, number: int) -> bool:
@@ -279,7 +291,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ground: #14171c; --ink: #e6e9ee; --faint: #98a2b3; --line: #333a45;
   --card: #1d222a; --c0: #6fb1f0; --c1: #f0955c; --c2: #5fca93; --c3: #cf8fdc; --c4: #dcbd4e; --c5: #f0809d; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 70rem; padding: 1.5rem; background: var(--ground); color: var(--ink);
+body { margin: 0 auto; max-width: 76rem; padding: 1.5rem; background: var(--ground); color: var(--ink);
   font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
 h3 { font-size: 1rem; margin: .8rem 0 .3rem; }
@@ -287,6 +299,7 @@ p { margin: .3rem 0 .8rem; } .note { color: var(--faint); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child, .left { text-align: left !important; }
 th button { all: unset; cursor: pointer; font-weight: 600; }
 th button:hover, th button:focus-visible { text-decoration: underline; }
@@ -390,7 +403,8 @@ class _Page:
             f"<h1>{html.escape(self.title)}</h1><p class=note>{html.escape(about)}; made by jittok report.</p>",
             self.legend(),
             self.summary(),
-            "<h2>Characters per token</h2><p class=note>More is shorter.</p>",
+            "<h2>Characters per token</h2><p class=note>More is shorter, but not where tokens are unknown: their text"
+            " is lost.</p>",
             self.bars(groups, rates, "characters per token"),
             "<h2>Fertility: tokens per word</h2><p class=note>Less is shorter.</p>",
             self.bars(groups, fertilities, "tokens per word"),
@@ -472,10 +486,10 @@ class _Page:
         for title, rows in (("longest", one.longest), ("rarest", one.rarest), ("most frequent", one.commonest)):
             lines = []
             for row in rows:
-                shown = html.escape(_visible(row.token))
-                about = f"id {row.id}\n{row.token!r}\n{len(row.token)} characters\noccurs {row.count:,} times"
+                shown = html.escape(_visible(row.text))
+                about = f"id {row.id}\n{row.token!r}\n{len(row.text)} characters\noccurs {row.count:,} times"
                 tip = html.escape(about, quote=True)
-                short = shown if len(row.token) <= 32 else html.escape(_visible(row.token[:30])) + "…"
+                short = shown if len(row.text) <= 32 else html.escape(_visible(row.text[:30])) + "…"
                 lines.append(
                     f'<tr data-tip="{tip}"><td><code>{short}</code></td><td data-value="{row.id}">{row.id}</td>'
                     f'<td data-value="{row.count}">{row.count:,}</td></tr>'

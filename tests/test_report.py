@@ -48,7 +48,8 @@ def test_numbers(tokenizers):
         all_texts = [text for texts in TEXTS.values() for text in texts]
         ids = set(tok.encode_batch(all_texts, add_special_tokens=False).ids.tolist())
         assert one.used == len(ids) and one.frequencies[-1][0] == len(ids)
-        assert len(one.longest[0].token) == max(len(tok.id_to_token(i)) for i in ids)
+        assert len(one.longest[0].text) == max(len(row.text) for row in [*one.longest, *one.rarest, *one.commonest])
+        assert all(row.token == tok.id_to_token(row.id) for row in one.longest)
         assert one.rarest[0].count <= one.rarest[-1].count and one.commonest[0].count == one.frequencies[0][1]
         assert one.unseen_speed > 0 and one.again_speed > 0
     # One of the trained ones has three bytes for each of the eight characters, the other one only the bytes of Hamlet.
