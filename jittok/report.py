@@ -250,10 +250,11 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 def _names(tokenizer: Tokenizer, number: int) -> tuple[str, str]:
     """A token as the vocabulary has it, and as it is shown."""
     token = tokenizer.id_to_token(number) or ""
+    data = tokenizer.decode_bytes([number])
     try:
-        text = tokenizer.decode_bytes([number]).decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
-        return token, token
+        return token, "<" + data.hex(" ").upper() + ">"
     # Blanks and marks that decoding takes away say something.
     return token, token if "\u2581" in token or token.startswith("##") or not text else text
 

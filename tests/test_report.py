@@ -131,6 +131,12 @@ def test_command(tmp_path, capsys, tokenizers):
     assert "given twice" in capsys.readouterr().err
 
 
+def test_help(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["report", "--help"])
+    assert "jittok report [options] X [X ...] FILE" in capsys.readouterr().out
+
+
 def test_groups_of_a_field(tmp_path, capsys):
     rows = [{"text": "to be", "lang": "en"}, {"text": "être", "lang": "fr"}, {"text": "or not", "lang": "en"}]
     path = tmp_path / "rows.jsonl"

@@ -12,7 +12,7 @@ FILES = "text, JSON lines, Parquet or Arrow; compressed or not"
 
 
 def add_documents(
-    parser: argparse.ArgumentParser, megabytes: float, metavar: str | tuple[str, str] = "FILE", files: str = FILES
+    parser: argparse.ArgumentParser, megabytes: float, metavar: str = "FILE", files: str = FILES
 ) -> None:
     """Add what says which documents are taken.
 

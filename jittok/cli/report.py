@@ -24,6 +24,7 @@ def add(commands: Any) -> None:
     """Define the command's arguments."""
     parser = commands.add_parser(
         "report",
+        usage="%(prog)s [options] X [X ...] FILE [FILE ...]",
         help="a page that compares tokenizers on your text",
         description=(
             "Encode the documents of the FILEs with each tokenizer X, and write one self-contained HTML page: characters "
@@ -33,7 +34,7 @@ def add(commands: Any) -> None:
         ),
     )
     files = "tokenizer files or directories, or 'default'; then text, JSON lines, Parquet or Arrow, compressed or not"
-    add_documents(parser, MEGABYTES, ("X", "X or FILE"), files)
+    add_documents(parser, MEGABYTES, "X, FILE", files)
     parser.add_argument(
         "--tokenizer",
         "-t",
