@@ -14,8 +14,8 @@
 
 Results go to ``docs/results`` (``--out``): NAME.md, NAME.svg, NAME.json with the bare numbers. ``--data`` (default: the
 environment variable JITTOK_TEST_DATA) is a folder with ``models/`` and ``corpora/``, as ``docs/results/README.md``
-describes it; without it, what needs it is left out, which the last lines say. Needs ``pip install ".[benchmark]"
-sentencepiece``; libraries that are not installed are left out.
+describes it; without it, what needs it is left out, which the last lines say. Needs ``pip install ".[benchmark]"``;
+libraries that are not installed are left out.
 
 Times are processor time of the process, one thread, unless a table says otherwise. All that is compared takes turns in
 one process (peers: in processes of their own), and the best round counts. Published figures are from other machines,
