@@ -64,6 +64,7 @@ by task:
   measure on your own text     jittok bench tokenizer.json corpus.txt
   compare with the reference   jittok verify tokenizer.json corpus.txt
   compare two tokenizers       jittok compare old.json new.json corpus.txt
+  see how they fit your text   jittok report old.json new.json texts/*.txt --out report.html
   compile kernels beforehand   jittok warmup -t tokenizer.json
   complete commands in a shell jittok completion bash
 
@@ -73,7 +74,7 @@ by task:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import bench, compare, completion, convert, corpus, decode, demo, info, show, train, warmup
+    from jittok.cli import bench, compare, completion, convert, corpus, decode, demo, info, report, show, train, warmup
 
     parser = argparse.ArgumentParser(
         prog="jittok",
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     convert.add(commands)
     bench.add(commands)
     compare.add(commands)
+    report.add(commands)
     warmup.add(commands)
     demo.add(commands)
     completion.add(commands, _parser)

@@ -115,7 +115,7 @@ def train_wordpiece(
     Examples
     --------
     >>> import jittok
-    >>> tok = jittok.train_wordpiece(["low lower lowest"] * 3, vocab_size=14, pre_tokenizer="Whitespace")
+    >>> tok = jittok.train_wordpiece(["low lower lowest"] * 3, vocab_size=18, pre_tokenizer="Whitespace")
     >>> tok.encode("lowest low").tokens
     ['lowe', '##st', 'low']
     """
