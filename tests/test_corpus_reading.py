@@ -91,9 +91,11 @@ def test_documents_do_not_depend_on_the_block_size(tmp_path, content, block_size
     assert texts_of(path, separator, 1 << 20)[0] == documents
 
 
+@pytest.mark.parametrize("part", [7, 100, 1 << 18])
 @pytest.mark.parametrize("separator", ["newline", "nul"])
-def test_blocks_that_a_kernel_cuts(tmp_path, monkeypatch, separator):
+def test_blocks_that_a_kernel_cuts(tmp_path, monkeypatch, separator, part):
     monkeypatch.setattr(blocks, "_MUCH", 1)
+    monkeypatch.setattr(blocks, "_PART", part)
     source = random.Random(7)
     mark = {"newline": b"\n", "nul": b"\0"}[separator]
     path = tmp_path / "text"
@@ -120,11 +122,20 @@ def test_blank_lines_of_windows_files(tmp_path, block_size):
     st.sampled_from([*SEPARATORS, *CUSTOM]),
     st.integers(1, 20),
     st.integers(0, 12),
+    st.sampled_from([None, 1, 3, 10, 70]),
     st.data(),
 )
-def test_limits_and_positions(tmp_path_factory, content, separator, block_size, limit, data):
+def test_limits_and_positions(tmp_path_factory, content, separator, block_size, limit, part, data):
     path = tmp_path_factory.getbasetemp() / "limits"
     path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        if part is not None:  # cut by the kernel
+            patch.setattr(blocks, "_MUCH", 1)
+            patch.setattr(blocks, "_PART", part)
+        check_limits_and_positions(path, separator, block_size, limit, data)
+
+
+def check_limits_and_positions(path, separator, block_size, limit, data):
     expected, _ = texts_of(path, separator, 1 << 20)
     documents, problems = texts_of(path, separator, block_size, limit=limit)
     assert documents == [row for row in expected if len(row[1]) <= limit]
@@ -138,16 +149,18 @@ def test_limits_and_positions(tmp_path_factory, content, separator, block_size, 
     assert rest == expected[number + 1 :]
 
 
-def test_long_records_are_not_held(tmp_path):
+@pytest.mark.parametrize("block_size", [1 << 16, 1 << 18])
+def test_long_records_are_not_held(tmp_path, block_size):
     path = tmp_path / "long"
     size = 40_000_000
     with open(path, "wb") as file:
         file.write(b"first\n")
         file.seek(size)
         file.write(b"\nlast\n")
+    list(read_blocks(str(path), "newline", block_size, limit=100))  # compiles
     tracemalloc.start()
     documents, problems = [], []
-    for block in read_blocks(str(path), "newline", 1 << 16, limit=1 << 20):
+    for block in read_blocks(str(path), "newline", block_size, limit=1 << 20):
         documents += [bytes(block.data[a:b]) for a, b in zip(block.indptr, block.indptr[1:], strict=False)]
         problems += block.problems
     peak = tracemalloc.get_traced_memory()[1]
