@@ -10,14 +10,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.blocks import Problem, Separator, blocks_of
+from jittok.corpus.blocks import Block, Problem, Separator, blocks_of
 from jittok.corpus.sources import Source
 from jittok.corpus.streams import Stream
 from jittok.errors import ArgumentError, FormatError, MissingDependencyError
+from jittok.memory import Buffers
+from jittok.tables import read_only
+from jittok.text import Texts, find_invalid
 
 #: The documents of a batch, as :meth:`Tokenizer.encode_batch` takes them: bytes and where each begins, or str, or an
 #: Arrow array without nulls.
-Texts: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]] | list[str] | Any
+DocumentTexts: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]] | list[str] | Any
 
 #: Kinds of problems that a record can be; see :class:`~jittok.corpus.blocks.Problem`.
 TOO_LONG, NOT_JSON, NO_FIELD, NOT_TEXT, IS_NULL = "too long", "not JSON", "no field", "not a string", "null"
@@ -27,6 +30,9 @@ IS_BLANK, REPLACED = "blank", "replaced"
 
 #: Bytes of JSON lines and of a table's column that are read at a time, about.
 BATCH_BYTES = 4 << 20
+#: Blocks of JSON lines from this size on are read by a kernel, which need not be compiled for smaller ones.
+_MUCH = 1 << 18
+_buffers = Buffers(1 << 26)
 #: Most rows of a table that are read at a time.
 _MOST_ROWS = 1 << 14
 
@@ -88,7 +94,7 @@ class Documents:
         A pyarrow RecordBatch of the other columns, or None.
     """
 
-    texts: Texts
+    texts: DocumentTexts
     numbers: NDArray[np.int64]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -193,26 +199,111 @@ def _read_text(source: Source, reading: Reading, position: int, number: int) -> 
 
 def _read_json_lines(source: Source, reading: Reading, position: int, number: int) -> Iterator[Documents]:
     text_of = _field_reader(reading)
+    fields = _Fields(reading.field)
     seen = position
     with Stream(source.path) as stream:
         batch_bytes = reading.batch_bytes or BATCH_BYTES
         for block in blocks_of(stream, "newline", batch_bytes, False, reading.limit, position, number):
-            texts: list[str] = []
             problems = list(block.problems)
-            kept: list[int] = []
-            content, bounds = block.data.data, block.indptr.tolist()
-            for i, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
-                text, kind, reason = text_of(bytes(content[begin:end]))
+            found, ends, odd = fields.take(block)
+            rows = odd.tolist()
+            others: list[str | None] = []
+            for i in rows:
+                text, kind, reason = text_of(bytes(block.data[block.indptr[i] : block.indptr[i + 1]]))
                 if kind:
                     problems.append(Problem(int(block.numbers[i]), int(block.starts[i]), kind, reason))
-                if text is not None:
-                    texts.append(text)
-                    kept.append(i)
+                others.append(text)
+            texts = _joined(found, ends, rows, others)
+            kept = np.ones(len(block.numbers), np.bool_)
+            kept[[i for i, text in zip(rows, others, strict=True) if text is None]] = False
             numbers, starts, ends = block.numbers, block.starts, block.ends
-            if len(kept) < len(numbers):
+            if not kept.all():
                 numbers, starts, ends = numbers[kept], starts[kept], ends[kept]
             size, seen = stream.count - seen, stream.count
             yield Documents(texts, numbers, starts, ends, tuple(sorted(problems)), size, stream.position())
+
+
+class _Fields:
+    """Takes a field from lines with a kernel, where that can be.
+
+    Parameters
+    ----------
+    field
+        As :class:`Reading` has it.
+    """
+
+    def __init__(self, field: str) -> None:
+        path = _path_of(field)
+        names = [name.encode("utf-8", "surrogatepass") for name in (*path, "" if path == [field] else field)]
+        self._keys = np.frombuffer(b"".join(names) + b"\0", np.uint8)
+        self._bounds = np.cumsum([0, *map(len, names)])
+        places = [min(int(key), (1 << 62)) if key.isdecimal() else -1 for key in path]
+        self._places = np.array(places, np.int64)
+        self._is_deep = len(path) > 50
+
+    def take(self, block: Block) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """The strings of the field, where each ends, and which lines are left to :func:`_field_reader`: "" here."""
+        n = len(block.numbers)
+        if len(block.data) < _MUCH or self._is_deep:
+            return np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.arange(n)
+        from jittok.kernels.json_lines import MOST_DEEP, read_fields
+
+        out = _buffers.empty(len(block.data) + 64, np.uint8)
+        ends = np.zeros(n + 1, np.int64)
+        odd = np.empty(n, np.uint8)
+        data, indptr = read_only(block.data), read_only(block.indptr)
+        if (bad := _invalid_lines(data, indptr)).any():
+            # what is not UTF-8 must not reach the kernel, and need not: an empty line is odd
+            lengths = np.where(bad, 0, np.diff(indptr))
+            data = read_only(data[np.repeat(~bad, np.diff(indptr))])
+            indptr = read_only(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+        arrays = [read_only(array) for array in (self._keys, self._bounds, self._places)]
+        read_fields(data, indptr, *arrays, np.empty(MOST_DEEP + 1, np.int64), out, ends, odd)
+        return out, ends, np.flatnonzero(odd)
+
+
+def _invalid_lines(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which texts are not UTF-8; where they are many, others too."""
+    n = len(indptr) - 1
+    bad = np.zeros(n, np.bool_)
+    first = 0
+    while first < n and (at := find_invalid(Texts(data, indptr[first:], False, False))) >= 0:
+        first += at + 1
+        bad[first - 1] = True
+        if bad.sum() > 100:
+            bad[first:] = True
+            break
+    return bad
+
+
+def _joined(data: NDArray[np.uint8], ends: NDArray[np.int64], rows: list[int], others: list[str | None]) -> DocumentTexts:
+    """Texts that end at `ends` in `data`, with `others` in place of those at `rows`, or left out where these are None."""
+    given = [(row, text) for row, text in zip(rows, others, strict=True) if text is not None]
+    if len(rows) == len(ends) - 1:
+        return [text for _, text in given]
+    left_out = 1 + np.array([row for row, text in zip(rows, others, strict=True) if text is None], np.int64)
+    if not given:
+        data = data[: ends[-1]]
+        data.flags.writeable = False
+        return data, np.delete(ends, left_out)
+    pieces: list[Any] = []
+    lengths = np.diff(ends)
+    done = 0
+    try:
+        for row, text in given:
+            content = text.encode()
+            pieces += [data[done : ends[row]], content]
+            done, lengths[row] = int(ends[row]), len(content)
+    except UnicodeEncodeError:  # lone surrogates, which only str can hold
+        texts: list[str | None] = [
+            bytes(data[begin:end]).decode() for begin, end in zip(ends.tolist(), ends[1:].tolist(), strict=False)
+        ]
+        for row, other in zip(rows, others, strict=True):
+            texts[row] = other
+        return [text for text in texts if text is not None]
+    pieces.append(data[done : ends[-1]])
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return np.frombuffer(b"".join(pieces), np.uint8), np.delete(bounds, left_out)
 
 
 def _field_reader(reading: Reading) -> Callable[[bytes], tuple[str | None, str, str]]:

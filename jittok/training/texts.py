@@ -358,6 +358,8 @@ class _Reader:
     def _documents(self, texts: Any, kind: Kind, first: int) -> Iterator[TextBatch]:
         if isinstance(texts, list):
             yield from self._objects(texts, 0)
+        elif isinstance(texts, tuple) and kind == "jsonl":
+            yield from self._whole(Texts(texts[0], texts[1], has_slack=False, is_checked=True))
         elif isinstance(texts, tuple):
             yield from self._whole(Texts(texts[0], texts[1], has_slack=False, is_checked=False), "line {}", first + 1)
         else:
