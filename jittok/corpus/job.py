@@ -21,7 +21,7 @@ from jittok.corpus.encoding import run_on_documents
 from jittok.corpus.files import make_folder, publish, write_whole
 from jittok.corpus.manifest import NAME, Manifest, read_lines
 from jittok.corpus.overlap import Behind, ahead, side_by_side
-from jittok.corpus.reading import Documents, Reading, place, read_documents
+from jittok.corpus.reading import Documents, Reading, columns_of, place, read_documents
 from jittok.corpus.sources import Source, find_sources
 from jittok.corpus.writing import Format, ShardWriter, Writing, file_names, open_shard
 from jittok.engine import thread_count
@@ -356,8 +356,12 @@ class _Job:
 
     def _read(self, at: tuple[int, int, int]) -> Iterator[tuple[int, Documents | None]]:
         first, number, position = at
+        columns = None
+        objects = [source for source in self._sources if source.kind == "jsonl" and source.path != "-"]
+        if self._reading.keep_columns and self._shard_tokens is not None and objects:
+            columns = columns_of(objects[0], self._reading)  # of one stream, whose shards have the same columns
         for index in range(first, len(self._sources)):
-            for documents in read_documents(self._sources[index], self._reading, position, number):
+            for documents in read_documents(self._sources[index], self._reading, position, number, columns):
                 yield index, documents
             yield index, None
             number = position = 0

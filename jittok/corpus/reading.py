@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.corpus.blocks import Block, Problem, Separator, blocks_of
+from jittok.corpus.json_columns import SAMPLE, JsonColumns
 from jittok.corpus.sources import Source
 from jittok.corpus.streams import Stream
 from jittok.errors import ArgumentError, FormatError, MissingDependencyError
@@ -55,7 +56,7 @@ class Reading:
     keep_separators
         Whether a document of a text file ends with what ended it.
     keep_columns
-        Whether the batches of tables hold their other columns.
+        Whether the batches hold the other columns of tables, or fields of JSON lines.
     replace_invalid
         Whether bytes of JSON lines that are not UTF-8 become U+FFFD.
     batch_bytes
@@ -91,7 +92,7 @@ class Documents:
     done
         How many bytes of the source itself, which may be compressed, have been read so far, about.
     columns
-        A pyarrow RecordBatch of the other columns, or None.
+        A pyarrow RecordBatch of the other columns or fields, or None.
     """
 
     texts: DocumentTexts
@@ -153,7 +154,9 @@ def place(source: Source, number: int, position: int, separator: Separator | byt
     return f"{source.path}: document {number + 1:,}, at byte {position:,}"
 
 
-def read_documents(source: Source, reading: Reading, position: int = 0, number: int = 0) -> Iterator[Documents]:
+def read_documents(
+    source: Source, reading: Reading, position: int = 0, number: int = 0, columns: JsonColumns | None = None
+) -> Iterator[Documents]:
     """Yield the documents of a source in batches of some megabytes.
 
     Parameters
@@ -164,6 +167,8 @@ def read_documents(source: Source, reading: Reading, position: int = 0, number: 
         How to read it.
     position, number
         Where to begin: an element of :attr:`Documents.ends`, and the number of the next record.
+    columns
+        Those to make of the fields of JSON lines; by default the source's own.
 
     Raises
     ------
@@ -179,7 +184,7 @@ def read_documents(source: Source, reading: Reading, position: int = 0, number: 
     if source.kind == "text":
         return _read_text(source, reading, position, number)
     if source.kind == "jsonl":
-        return _read_json_lines(source, reading, position, number)
+        return _read_json_lines(source, reading, position, number, columns)
     return _read_table(source, reading, number)
 
 
@@ -197,22 +202,51 @@ def _read_text(source: Source, reading: Reading, position: int, number: int) -> 
 # ---------------------------------------------------------------------------------------------------- JSON lines
 
 
-def _read_json_lines(source: Source, reading: Reading, position: int, number: int) -> Iterator[Documents]:
+def columns_of(source: Source, reading: Reading) -> JsonColumns:
+    """What columns the fields of JSON lines are.
+
+    Parameters
+    ----------
+    source
+        A file of JSON lines.
+    reading
+        How it is read.
+    """
+    with Stream(source.path) as stream:
+        return _columns_of(stream, reading)
+
+
+def _columns_of(stream: Stream, reading: Reading) -> JsonColumns:
+    sample = b""
+    while len(sample) < SAMPLE and (more := stream.read(SAMPLE - len(sample))):
+        sample += more
+    stream.give_back(sample)
+    return JsonColumns(sample, len(sample) < SAMPLE, reading.field, _path_of(reading.field))
+
+
+def _read_json_lines(
+    source: Source, reading: Reading, position: int, number: int, columns: JsonColumns | None
+) -> Iterator[Documents]:
     text_of = _field_reader(reading)
-    fields = _Fields(reading.field)
+    fields = _Fields(reading.field, not reading.keep_columns)
     seen = position
     with Stream(source.path) as stream:
+        if reading.keep_columns:
+            columns = columns or _columns_of(stream, reading)
         batch_bytes = reading.batch_bytes or BATCH_BYTES
         for block in blocks_of(stream, "newline", batch_bytes, False, reading.limit, position, number):
             problems = list(block.problems)
             found, ends, odd = fields.take(block)
             rows = odd.tolist()
             others: list[str | None] = []
+            records: list[dict[str, Any]] = []
             for i in rows:
-                text, kind, reason = text_of(bytes(block.data[block.indptr[i] : block.indptr[i + 1]]))
+                text, kind, reason, record = text_of(bytes(block.data[block.indptr[i] : block.indptr[i + 1]]))
                 if kind:
                     problems.append(Problem(int(block.numbers[i]), int(block.starts[i]), kind, reason))
                 others.append(text)
+                if text is not None:
+                    records.append(record)
             texts = _joined(found, ends, rows, others)
             kept = np.ones(len(block.numbers), np.bool_)
             kept[[i for i, text in zip(rows, others, strict=True) if text is None]] = False
@@ -220,7 +254,9 @@ def _read_json_lines(source: Source, reading: Reading, position: int, number: in
             if not kept.all():
                 numbers, starts, ends = numbers[kept], starts[kept], ends[kept]
             size, seen = stream.count - seen, stream.count
-            yield Documents(texts, numbers, starts, ends, tuple(sorted(problems)), size, stream.position())
+            batch = columns.batch(records) if columns is not None and reading.keep_columns else None
+            done = stream.position()
+            yield Documents(texts, numbers, starts, ends, tuple(sorted(problems)), size, done, batch)
 
 
 class _Fields:
@@ -230,21 +266,23 @@ class _Fields:
     ----------
     field
         As :class:`Reading` has it.
+    alone
+        Whether nothing else of a line is wanted.
     """
 
-    def __init__(self, field: str) -> None:
+    def __init__(self, field: str, alone: bool) -> None:
         path = _path_of(field)
         names = [name.encode("utf-8", "surrogatepass") for name in (*path, "" if path == [field] else field)]
         self._keys = np.frombuffer(b"".join(names) + b"\0", np.uint8)
         self._bounds = np.cumsum([0, *map(len, names)])
         places = [min(int(key), (1 << 62)) if key.isdecimal() else -1 for key in path]
         self._places = np.array(places, np.int64)
-        self._is_deep = len(path) > 50
+        self._can_take = alone and len(path) < 50
 
     def take(self, block: Block) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """The strings of the field, where each ends, and which lines are left to :func:`_field_reader`: "" here."""
         n = len(block.numbers)
-        if len(block.data) < _MUCH or self._is_deep:
+        if len(block.data) < _MUCH or not self._can_take:
             return np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.arange(n)
         from jittok.kernels.json_lines import MOST_DEEP, read_fields
 
@@ -306,35 +344,36 @@ def _joined(data: NDArray[np.uint8], ends: NDArray[np.int64], rows: list[int], o
     return np.frombuffer(b"".join(pieces), np.uint8), np.delete(bounds, left_out)
 
 
-def _field_reader(reading: Reading) -> Callable[[bytes], tuple[str | None, str, str]]:
-    """Return what gives a line's text, and the kind of problem with a reason, or ""."""
+def _field_reader(reading: Reading) -> Callable[[bytes], tuple[str | None, str, str, Any]]:
+    """Return what gives a line's text, the kind of problem with a reason, or "", and the whole object."""
     path = _path_of(reading.field)
     shown = repr(reading.field)
 
-    def text_of(line: bytes) -> tuple[str | None, str, str]:
+    def text_of(line: bytes) -> tuple[str | None, str, str, Any]:
         kind = reason = ""
         try:
             content = line.decode()
         except UnicodeDecodeError as error:
             if not reading.replace_invalid:
-                return None, NOT_UTF_8, f"invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason})"
+                return None, NOT_UTF_8, f"invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason})", None
             kind, reason = REPLACED, "not UTF-8"
             content = line.decode(errors="replace")
         try:
             value = json.loads(content.removeprefix("\ufeff"))
         except (ValueError, RecursionError) as error:
             if not content.strip():
-                return None, IS_BLANK, "a blank line"
-            return None, NOT_JSON, f"not JSON ({error}); expected an object with the field {shown}"
+                return None, IS_BLANK, "a blank line", None
+            return None, NOT_JSON, f"not JSON ({error}); expected an object with the field {shown}", None
         if not isinstance(value, dict):
-            return None, NOT_JSON, f"expected an object with the field {shown}, not {_type_name(value)}"
-        text = value.get(reading.field)
-        value = _follow(value, path) if text is None else text
+            return None, NOT_JSON, f"expected an object with the field {shown}, not {_type_name(value)}", None
+        record = value
+        text = record.get(reading.field)
+        value = _follow(record, path) if text is None else text
         if isinstance(value, str):
-            return value, kind, reason
+            return value, kind, reason, record
         if value is None:
-            return None, NO_FIELD, f"there is no field {shown}"
-        return None, NOT_TEXT, f"the field {shown} is not a string but {_type_name(value)}"
+            return None, NO_FIELD, f"there is no field {shown}", None
+        return None, NOT_TEXT, f"the field {shown} is not a string but {_type_name(value)}", None
 
     return text_of
 

@@ -118,6 +118,9 @@ class Stream:
 
     def skip(self, size: int) -> None:
         """Go `size` bytes on, or to the end."""
+        again, self._again = self._again[:size], self._again[size:]
+        self.count += len(again)
+        size -= len(again)
         if self._is_file and not self.compression and self._raw.seekable():
             self._raw.seek(size, os.SEEK_CUR)
             self.count += size
