@@ -100,7 +100,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     given.add_argument("--column", default="text", metavar="NAME", help="parquet, arrow: column of the text (default: text)")
     given.add_argument(
-        "--max-record", type=_number, default=1 << 30, metavar="N", help="most bytes of a record, as 500M (default: 1 GiB)"
+        "--max-record",
+        type=_number,
+        default=1 << 26,
+        metavar="N",
+        help="most bytes of a record, as 500M (default: 64 MiB); a record takes 4 to 14 times its size in memory",
     )
     given.add_argument(
         "--on-error",

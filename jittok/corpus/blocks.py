@@ -22,6 +22,8 @@ from jittok.tables import read_only
 Part: TypeAlias = bytes | bytearray | memoryview
 Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
 
+#: What to do about records that are too long.
+LONGER = "--max-record allows longer ones, and --separator and --field say what a record is"
 #: Bytes read at a time.
 BLOCK_SIZE = 4 << 20
 #: Bytes looked through at a time: what is made of them stays in the processor's cache.
@@ -274,7 +276,7 @@ def _block_of_lines(out: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], num
 
 
 def _too_long(number: int, position: int, limit: int | None) -> Problem:
-    return Problem(number, position, "too long", f"longer than {limit:,} bytes; --max-record allows longer ones")
+    return Problem(number, position, "too long", f"longer than {limit:,} bytes; {LONGER}")
 
 
 def _last_number(block: Block) -> int:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.blocks import Block, Problem, Separator, blocks_of
+from jittok.corpus.blocks import LONGER, Block, Problem, Separator, blocks_of
 from jittok.corpus.json_columns import SAMPLE, JsonColumns
 from jittok.corpus.sources import Source
 from jittok.corpus.streams import Stream
@@ -34,6 +34,8 @@ BATCH_BYTES = 4 << 20
 #: Blocks of JSON lines from this size on are read by a kernel, which need not be compiled for smaller ones.
 _MUCH = 1 << 18
 _buffers = Buffers(1 << 26)
+#: Longer records are left out unless one asks for them: encoding takes memory of 4 to 14 times their size.
+MAX_RECORD = 1 << 26
 #: Most rows of a table that are read at a time.
 _MOST_ROWS = 1 << 14
 
@@ -52,7 +54,7 @@ class Reading:
     column
         Of tables.
     limit
-        Most bytes of a record; longer ones are problems. None: any.
+        Most bytes of a record, 64 MiB by default; longer ones are problems, and are not held in memory. None: any.
     keep_separators
         Whether a document of a text file ends with what ended it.
     keep_columns
@@ -66,7 +68,7 @@ class Reading:
     separator: Separator | bytes = "newline"
     field: str = "text"
     column: str = "text"
-    limit: int | None = None
+    limit: int | None = MAX_RECORD
     keep_separators: bool = False
     keep_columns: bool = False
     replace_invalid: bool = False
@@ -515,7 +517,7 @@ def _of_rows(rows: Any, first: int, reading: Reading, done: int) -> Documents:
     if reading.limit is not None and texts.nbytes > reading.limit:
         lengths = pyarrow.compute.fill_null(pyarrow.compute.binary_length(texts), 0).to_numpy(zero_copy_only=False)
         long = lengths > reading.limit
-        reason = f"longer than {reading.limit:,} bytes; --max-record allows longer ones"
+        reason = f"longer than {reading.limit:,} bytes; {LONGER}"
         problems += [Problem(int(n), int(n), TOO_LONG, reason) for n in numbers[long]]
         bad |= long
     return whole.without(bad, tuple(problems)) if problems else whole

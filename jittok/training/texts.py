@@ -342,6 +342,7 @@ class _Reader:
         reading = Reading(
             field=self._field,
             column=self._column,
+            limit=None,
             keep_separators=self._keep_line_ends,
             replace_invalid=self._errors == "replace",
             batch_bytes=BATCH_BYTES,
