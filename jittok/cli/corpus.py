@@ -163,6 +163,12 @@ def run_encode(options: argparse.Namespace) -> int:
             report=progress.report,
             **_call_arguments(options),
         )
+    if "-" in options.files and summary.n_bytes == 0 and summary.documents:
+        print(
+            f"jittok: note: the job of {str(options.out)!r} was complete, and standard input was not read; for other input,"
+            " give another --out, or --overwrite",
+            file=sys.stderr,
+        )
     if options.json:
         print(json.dumps(summary.as_json()))
     else:

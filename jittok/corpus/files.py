@@ -334,5 +334,5 @@ def output_error(path: Path, error: OSError) -> OutputError:
     """
     return OutputError(
         f"cannot write {str(path)!r}: {error.strerror or error}. Give a directory that exists or can be made, is"
-        " writable and has room."
+        " writable and has room. What the manifest lists is complete, and the same command goes on from there."
     )

@@ -417,9 +417,12 @@ def _read_table(source: Source, reading: Reading, number: int) -> Iterator[Docum
         size = source.size() or 0
         try:
             for rows, first, share in read(_seekable(stream), reading, source.path, number):
-                yield _of_rows(rows, first, reading, int(share * size))
+                yield _of_rows(rows, first, reading, int(share * size), source.path)
         except (pyarrow.ArrowException, OSError) as error:
-            raise FormatError(f"{source.path}: cannot be read as {name}: {error}") from None
+            raise FormatError(
+                f"{source.path}: cannot be read as {name}: {str(error).rstrip('.')}. It is damaged, or no such file: its name, or --input-format,"
+                " says what it is."
+            ) from None
 
 
 def _seekable(stream: Stream) -> Any:
@@ -486,12 +489,12 @@ def _columns(schema: Any, reading: Reading, path: str) -> list[str]:
     """Names of the columns to read, that of the text first."""
     names: list[str] = schema.names
     if reading.column not in names:
-        raise ArgumentError(f"{path} has no column {reading.column!r}; pass column=, one of {', '.join(names)}")
+        raise ArgumentError(f"{path} has no column {reading.column!r}; give another one with --column: {', '.join(names)}")
     kept = [name for name in names if name != reading.column] if reading.keep_columns else []
     return [reading.column, *kept]
 
 
-def _of_rows(rows: Any, first: int, reading: Reading, done: int) -> Documents:
+def _of_rows(rows: Any, first: int, reading: Reading, done: int, path: str) -> Documents:
     """The documents of a record batch; nulls, and texts that are too long, are problems."""
     import pyarrow
     import pyarrow.compute
@@ -505,7 +508,7 @@ def _of_rows(rows: Any, first: int, reading: Reading, done: int) -> Documents:
         texts = texts.cast(pyarrow.large_binary() if "binary" in str(kind) else pyarrow.large_string())
         kind = texts.type
     if not (_is_text(kind, pyarrow) or pyarrow.types.is_null(kind)):
-        raise ArgumentError(f"the column {reading.column!r} is not of strings but of {kind}")
+        raise ArgumentError(f"{path}: the column {reading.column!r} is not of strings but of {kind}; give another one with --column")
     numbers = first + np.arange(len(texts))
     columns = rows.select([name for name in rows.schema.names if name != reading.column]) if reading.keep_columns else None
     whole = Documents(texts, numbers, numbers, numbers + 1, (), texts.nbytes, done, columns)
