@@ -8,8 +8,8 @@ import random
 import resource
 import subprocess
 import sys
-import zlib
 import threading
+import zlib
 from pathlib import Path
 
 import numpy as np

@@ -41,7 +41,7 @@ def documents_of(options: argparse.Namespace) -> Iterator[str]:
     from jittok.corpus.reading import Reading, read_documents
     from jittok.corpus.sources import find_sources
 
-    reading = Reading(separator=options.separator, field=options.field, column=options.column, limit=None, replace_invalid=True)
+    reading = Reading(options.separator, options.field, options.column, limit=None, replace_invalid=True)
     limit = int(options.megabytes * 1e6)
     size = 0
     for source in find_sources(options.files):

@@ -234,7 +234,8 @@ def _lines(
                 start += got
                 continue
             start += at
-            problems, number, lost = (_too_long(number, lost, limit),), number + 1, -1
+            problems += (_too_long(number, lost, limit),)
+            number, lost = number + 1, -1
         elif used + got + _SLACK > len(out) or n + got + 2 > len(ends):
             whole = int(ends[n])
             old, used = out[whole:used], used - whole
@@ -253,7 +254,8 @@ def _lines(
         used += got - at - found
         n += found
     if lost >= 0:
-        yield _with(_block_of(b"", [], start, number), slice(None), (_too_long(number, lost, limit),))
+        problems += (_too_long(number, lost, limit),)
+        yield _with(_block_of(b"", [], start, number), slice(None), problems)
         return
     is_ended = used == ends[n]
     if not is_ended:

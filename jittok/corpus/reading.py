@@ -297,8 +297,8 @@ class _Fields:
             lengths = np.where(bad, 0, np.diff(indptr))
             data = read_only(data[np.repeat(~bad, np.diff(indptr))])
             indptr = read_only(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
-        arrays = [read_only(array) for array in (self._keys, self._bounds, self._places)]
-        read_fields(data, indptr, *arrays, np.empty(MOST_DEEP + 1, np.int64), out, ends, odd)
+        keys, bounds, places = map(read_only, (self._keys, self._bounds, self._places))
+        read_fields(data, indptr, keys, bounds, places, np.empty(MOST_DEEP + 1, np.int64), out, ends, odd)
         return out, ends, np.flatnonzero(odd)
 
 
@@ -357,7 +357,8 @@ def _field_reader(reading: Reading) -> Callable[[bytes], tuple[str | None, str, 
             content = line.decode()
         except UnicodeDecodeError as error:
             if not reading.replace_invalid:
-                return None, NOT_UTF_8, f"invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason})", None
+                at = f"invalid UTF-8 at byte {error.start} (0x{line[error.start]:02X}, {error.reason})"
+                return None, NOT_UTF_8, at, None
             kind, reason = REPLACED, "not UTF-8"
             content = line.decode(errors="replace")
         try:
@@ -420,8 +421,8 @@ def _read_table(source: Source, reading: Reading, number: int) -> Iterator[Docum
                 yield _of_rows(rows, first, reading, int(share * size), source.path)
         except (pyarrow.ArrowException, OSError) as error:
             raise FormatError(
-                f"{source.path}: cannot be read as {name}: {str(error).rstrip('.')}. It is damaged, or no such file: its name, or --input-format,"
-                " says what it is."
+                f"{source.path}: cannot be read as {name}: {str(error).rstrip('.')}. It is damaged, or no such file: its name,"
+                " or --input-format, says what it is."
             ) from None
 
 
@@ -508,7 +509,9 @@ def _of_rows(rows: Any, first: int, reading: Reading, done: int, path: str) -> D
         texts = texts.cast(pyarrow.large_binary() if "binary" in str(kind) else pyarrow.large_string())
         kind = texts.type
     if not (_is_text(kind, pyarrow) or pyarrow.types.is_null(kind)):
-        raise ArgumentError(f"{path}: the column {reading.column!r} is not of strings but of {kind}; give another one with --column")
+        raise ArgumentError(
+            f"{path}: the column {reading.column!r} is not of strings but of {kind}; give another one with --column"
+        )
     numbers = first + np.arange(len(texts))
     columns = rows.select([name for name in rows.schema.names if name != reading.column]) if reading.keep_columns else None
     whole = Documents(texts, numbers, numbers, numbers + 1, (), texts.nbytes, done, columns)
