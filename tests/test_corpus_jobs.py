@@ -18,7 +18,7 @@ from byte_tokenizer import Bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jittok.corpus import job, overlap, writing
+from jittok.corpus import files, job, overlap, writing
 from jittok.corpus.blocks import Block
 from jittok.corpus.job import encode_corpus
 from jittok.corpus.reading import Reading
@@ -403,3 +403,38 @@ def test_the_report_says_how_far_it_is(tmp_path):
     assert reports[-1] == (size, size) and summary.n_bytes == size
     assert job.Summary(**summary.as_json()) == summary
     assert Block.__doc__
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_batches_side_by_side(threads):
+    source = random.Random(threads)
+    taken, running, most = [], set(), [0]
+
+    def items():
+        for i in range(40):
+            taken.append(i)
+            yield i
+
+    def work(item):
+        running.add(item)
+        most[0] = max(most[0], len(running))
+        threading.Event().wait(source.random() / 500)
+        running.discard(item)
+        if item == 30:
+            raise KeyError(item)
+        return -item
+
+    found = []
+    with pytest.raises(KeyError):
+        for item, result in overlap.side_by_side(work, items(), threads):
+            found.append((item, result))
+            assert len(taken) <= len(found) + 2 * threads + 1
+    assert found == [(i, -i) for i in range(30)]
+    assert 1 <= most[0] <= threads
+    assert not running
+
+
+@given(st.binary(max_size=40), st.binary(max_size=300))
+def test_checksums_of_two_parts(first, second):
+    joined = files.shifted_checksum(zlib.crc32(first), len(second)) ^ zlib.crc32(second)
+    assert joined == zlib.crc32(first + second)

@@ -156,7 +156,7 @@ def encode_corpus(
     if special is not None:
         settings["special"] = special
     about = {
-        "version": 1,
+        "version": 2,
         "tokenizer": {"name": name, "fingerprint": getattr(tokenizer, "fingerprint", None), "vocab_size": vocab_size},
         "reading": {
             **{key: value for key, value in asdict(reading).items() if key != "batch_bytes"},

@@ -421,8 +421,8 @@ def _read_table(source: Source, reading: Reading, number: int) -> Iterator[Docum
                 yield _of_rows(rows, first, reading, int(share * size), source.path)
         except (pyarrow.ArrowException, OSError) as error:
             raise FormatError(
-                f"{source.path}: cannot be read as {name}: {str(error).rstrip('.')}. It is damaged, or no such file: its name,"
-                " or --input-format, says what it is."
+                f"{source.path}: cannot be read as {name}: {str(error).rstrip('.')}. It is damaged, or no such file:"
+                " its name, or --input-format, says what it is."
             ) from None
 
 
