@@ -104,7 +104,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=_number,
         default=1 << 26,
         metavar="N",
-        help="most bytes of a record, as 500M (default: 64 MiB); a record takes 4 to 14 times its size in memory",
+        help="most bytes of a record, as 500M (default: 64 MiB); a record takes 4 to 9 times its size in memory",
     )
     given.add_argument(
         "--on-error",

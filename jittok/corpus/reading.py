@@ -34,7 +34,7 @@ BATCH_BYTES = 4 << 20
 #: Blocks of JSON lines from this size on are read by a kernel, which need not be compiled for smaller ones.
 _MUCH = 1 << 18
 _buffers = Buffers(1 << 26)
-#: Longer records are left out unless one asks for them: encoding takes memory of 4 to 14 times their size.
+#: Longer records are left out unless one asks for them: encoding takes memory of 4 to 9 times their size.
 MAX_RECORD = 1 << 26
 #: Most rows of a table that are read at a time.
 _MOST_ROWS = 1 << 14
