@@ -207,16 +207,17 @@ def generated_texts() -> Iterator[Any]:
 
 
 def read_lines() -> None:
-    """Read a file, with the kernel that cuts it into lines."""
+    """Read a file, with the kernels that cut it into lines, and take a field from these."""
     import tempfile
     from pathlib import Path
 
-    from jittok.corpus.blocks import read_blocks
+    from jittok.corpus.reading import Reading, read_documents
+    from jittok.corpus.sources import Source
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "lines.txt"
-        path.write_bytes(b"a line\n" * 50_000)
-        for _ in read_blocks(str(path), "newline"):
+        path = Path(folder) / "lines.jsonl"
+        path.write_bytes(b'{"text": "a line"}\n' * 50_000)
+        for _ in read_documents(Source(str(path), "jsonl"), Reading()):
             pass
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from jittok.corpus.blocks import Problem
 from jittok.corpus.reading import IS_BLANK, IS_NULL, NO_FIELD, NOT_UTF_8, REPLACED, Reading, place, read_documents
-from jittok.corpus.sources import Source, kind_of
+from jittok.corpus.sources import Kind, Source, kind_of
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, TextError
 from jittok.tables import read_only
 from jittok.text import Texts, find_invalid, text_from, texts_from
@@ -346,6 +346,7 @@ class _Reader:
         reading = Reading(
             field=self._field,
             column=self._column,
+            limit=None,
             keep_separators=self._keep_line_ends,
             replace_invalid=self._errors == "replace",
             batch_bytes=BATCH_BYTES,
@@ -354,11 +355,11 @@ class _Reader:
             for problem in documents.problems:
                 self._problem(problem, source)
             try:
-                yield from self._documents(documents.texts, documents.numbers)
+                yield from self._documents(documents.texts, source.kind, documents.numbers)
             except TextError as error:
                 raise TextError(f"{path}: {error}") from None
 
-    def _documents(self, texts: Any, numbers: NDArray[np.int64]) -> Iterator[TextBatch]:
+    def _documents(self, texts: Any, kind: Kind, numbers: NDArray[np.int64]) -> Iterator[TextBatch]:
         first = int(numbers[0]) if len(numbers) else 0
         if isinstance(texts, list):
             try:
@@ -370,6 +371,8 @@ class _Reader:
                     except TextError as error:
                         raise TextError(f"line {number + 1}: {error}") from None
                 raise
+        elif isinstance(texts, tuple) and kind == "jsonl":
+            yield from self._whole(Texts(texts[0], texts[1], has_slack=False, is_checked=True))
         elif isinstance(texts, tuple):
             yield from self._whole(Texts(texts[0], texts[1], has_slack=False, is_checked=False), "line {}", first + 1)
         else:
