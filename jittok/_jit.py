@@ -224,6 +224,37 @@ class Kernel(Helper):
         arguments = tuple(map(_native.canonical, arguments))
         return self._code(_native.signature(arguments), arguments) is not None
 
+    def is_ready(self, *arguments: Any) -> bool:
+        """Whether a call with arguments like these compiles nothing; if it would, a process in the background does it.
+
+        Where there is no such process, True: who calls must compile.
+        """
+        environment = code_environment()
+        if environment is None:
+            return True
+        from jittok import _background, _native
+
+        if not _background.enabled():
+            return True
+        arguments = tuple(map(_native.canonical, arguments))
+        try:
+            signature = _native.signature(arguments)
+        except _native.Unsupported:
+            return True
+        if signature in self._by_signature:
+            return True
+        name, _ = self._code_file(signature)
+        if (cache_root() / source_stamp() / name).exists():
+            return True
+        folder = cache_folder()
+        if folder is None:
+            return True
+        try:
+            _background.request(folder, name, self.py_func.__module__, self.py_func.__name__, arguments, last=True)
+        except (OSError, ValueError):  # no process can be started here
+            return True
+        return False
+
     def _is_postponed(self, signature: str, arguments: tuple[Any, ...]) -> bool:
         """Whether to interpret this call, because nothing is compiled yet and the work is small."""
         if signature in self._by_signature:
@@ -289,6 +320,11 @@ class Kernel(Helper):
         key = "\n".join((source_stamp(), repr(self), signature, *map(repr, code_environment() or ())))
         module = self.py_func.__module__.rpartition(".")[2]
         return f"{module}.{self.py_func.__name__}-{_digest(key)}.code", key
+
+
+def is_ready(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a kernel is compiled for arguments like these, or never is; see :meth:`Kernel.is_ready`."""
+    return not isinstance(function, Kernel) or function.is_ready(*arguments)
 
 
 _mask_code_addresses: dict[str, int] = {}
