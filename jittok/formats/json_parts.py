@@ -207,7 +207,7 @@ class _Reader:
         n = int(self.ends[1])
         if end < 0 or n == 0 or n > MAX_TOKEN_ID:
             return -1, None
-        indptr = indptr[: n + 1]
+        indptr = indptr[: n + 1].copy()
         columns = _columns(tokens[: int(indptr[-1])], indptr)
         if columns is None:
             return -1, None
@@ -286,16 +286,17 @@ def _powers() -> NDArray[np.float64]:
 
 
 def _columns(tokens: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Columns | None:
-    """Tokens with separators as columns; None if one of them is not UTF-8."""
-    from jittok.kernels.json_model import SEPARATOR
-
-    blob = tokens.tobytes()
+    """Tokens as columns; None if one of them is not UTF-8."""
+    data = tokens.tobytes()
     try:
-        blob.decode()  # separators stand between tokens, so that parts of characters do not meet
+        data.decode()
     except UnicodeDecodeError:
         return None
-    data = np.frombuffer(blob.replace(bytes([SEPARATOR]), b""), np.uint8)
-    return Columns(read_only(data), read_only(indptr - np.arange(len(indptr))))
+    # All is UTF-8, and so is each, if none begins inside a character.
+    begins = indptr[:-1][indptr[:-1] < len(data)]
+    if ((tokens[begins] & 0xC0) == 0x80).any():
+        return None
+    return Columns(read_only(np.frombuffer(data, np.uint8)), read_only(indptr))
 
 
 def _index(columns: Columns) -> NDArray[np.uint64] | None:

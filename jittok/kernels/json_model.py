@@ -15,9 +15,6 @@ from jittok._jit import helper, kernel
 from jittok.kernels.json_tokens import find_name, skip_space
 from jittok.kernels.word_cache import hash_bytes
 
-#: Stands behind each token of a vocabulary. A token that holds it is left to the json module.
-SEPARATOR = 0x1F
-
 #: The fields that are looked for, as ``find_field`` returns them: of the file, and of its model.
 ADDED_TOKENS, MODEL, VOCAB, MERGES = 0, 1, 2, 3
 #: What else it returns: the file ends.
@@ -275,14 +272,6 @@ def _following(data: Any, at: Any, close: Any) -> int:
     return skip_space(data, at + 1) if data[at] == _COMMA else 0
 
 
-@helper
-def _holds_separator(out: Any, first: Any, last: Any) -> bool:
-    for i in range(first, last):
-        if out[i] == SEPARATOR:
-            return True
-    return False
-
-
 @kernel
 def read_vocab(data: Any, at: int, tokens: Any, indptr: Any, ids: Any, ends: Any) -> int:
     """Read an object of tokens and their ids.
@@ -294,9 +283,9 @@ def read_vocab(data: Any, at: int, tokens: Any, indptr: Any, ids: Any, ends: Any
     at : int
         Where the object begins.
     tokens : uint8[n_bytes]
-        Output: the tokens, each with SEPARATOR behind it.
+        Output: the tokens, one after another.
     indptr : int64[n + 1]
-        Output: where each token begins.
+        Output: where each token begins, and the last one ends.
     ids : int64[n]
         Output.
     ends : int64[2]
@@ -306,8 +295,8 @@ def read_vocab(data: Any, at: int, tokens: Any, indptr: Any, ids: Any, ends: Any
     -------
     int
         The place after the closing bracket; -1 where this is no object, an id is not plainly written or has more than 8
-        digits, a token holds SEPARATOR, half of a surrogate pair, or an escape that there is not, the file ends, or
-        there is no room. That tokens are UTF-8 and come once each is not found out. Linear time.
+        digits, a token holds half of a surrogate pair, or an escape that there is not, the file ends, or there is no room.
+        That tokens are UTF-8 and come once each is not found out. Linear time.
     """
     end = data.shape[0]
     n = np.int64(0)
@@ -320,11 +309,9 @@ def read_vocab(data: Any, at: int, tokens: Any, indptr: Any, ids: Any, ends: Any
             return -1
         indptr[n] = written
         at = _copy_string(data, at, tokens, written, ends)
-        if at < 0 or _holds_separator(tokens, written, ends[0]):
+        if at < 0:
             return -1
         written = ends[0]
-        tokens[written] = SEPARATOR
-        written += 1
         at = skip_space(data, at)
         if at >= end or data[at] != _COLON:
             return -1
@@ -437,11 +424,9 @@ def read_scored(data: Any, at: int, powers: Any, tokens: Any, indptr: Any, score
             return -1
         indptr[n] = written
         at = _copy_string(data, at, tokens, written, ends)
-        if at < 0 or _holds_separator(tokens, written, ends[0]):
+        if at < 0:
             return -1
         written = ends[0]
-        tokens[written] = SEPARATOR
-        written += 1
         at = _following(data, at, _CLOSE_LIST)
         if at <= 0 or at >= end:
             return -1
