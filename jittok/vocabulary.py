@@ -45,6 +45,7 @@ from .tables import (
     TOKEN_STRIP_RIGHT,
     VocabularyTables,
 )
+from .token_columns import ids_of
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
 WHITE_SPACE = frozenset(
@@ -106,12 +107,12 @@ def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int
         by_token, ids = model.pieces, np.arange(len(model.pieces))
     else:
         mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
-        by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
+        by_token, ids = mapping, ids_of(mapping)
     # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
     may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
         isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
     )
-    _check_ids(ids, list(by_token), added, may_share)
+    _check_ids(ids, by_token, added, may_share)
     return by_token, ids, added
 
 
@@ -289,11 +290,11 @@ def _encoded(tokens: list[Any]) -> list[bytes]:
 
 
 def _check_ids(
-    ids: NDArray[np.int64], tokens: list[Any], added: AddedTokens, may_share: bool
+    ids: NDArray[np.int64], by_token: Iterable[Any], added: AddedTokens, may_share: bool
 ) -> None:
     if len(ids) and ids.min() < 0:
         worst = int(np.argmin(ids))
-        raise FormatError(f"the vocabulary's token {tokens[worst]!r} has the id {ids[worst]}: expected 0 or more")
+        raise FormatError(f"the vocabulary's token {list(by_token)[worst]!r} has the id {ids[worst]}: expected 0 or more")
     for place in np.flatnonzero(added.ids < 0)[:1].tolist():
         raise FormatError(
             f"the added token {added.contents[place]!r} has the id {added.ids[place]}: expected 0 or more"
@@ -309,6 +310,7 @@ def _check_ids(
     counts = np.bincount(ids) if len(ids) else np.zeros(0, dtype=np.int64)
     if len(counts) and counts.max() > 1 and not may_share:
         twice = int(np.argmax(counts))
+        tokens = list(by_token)
         names = [repr(tokens[i]) for i in np.flatnonzero(ids == twice)[:2].tolist()]
         raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
 

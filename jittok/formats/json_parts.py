@@ -1,4 +1,4 @@
-"""The large parts of a tokenizer.json, read by kernels: vocabulary, merges, and added tokens where there are very many.
+"""The large parts of a tokenizer.json, read by kernels: vocabulary, merges, and added tokens.
 
 What is left goes through the json module. So does the whole file where a part is not as plain as the reference writes
 it, or anything is wrong with the file: what is read here is then read again, and refused in the same words as ever.
@@ -24,9 +24,9 @@ from jittok.token_columns import ColumnMerges, ColumnPieces, Columns, ColumnVoca
 _LEAST_BYTES = 1 << 13
 #: Places in a file must fit in 31 bits.
 _MOST_BYTES = (1 << 31) - 1
-#: Fewer added tokens are not worth it. Each takes some hundred bytes; most files have few, and are mostly vocabulary.
-_MANY = 20_000
-_MANY_BYTES = 100 * _MANY
+#: Smaller files have too few added tokens to make it worth while, and a token has more bytes than this.
+_MANY_BYTES = 1_500_000
+_TOKEN_BYTES = 90
 #: Without compiled code, kernels are tried on files up to this size.
 _MOST_INTERPRETED = 1 << 15
 
@@ -241,24 +241,20 @@ class _Reader:
         return end, ColumnMerges(vocab, left[:n].copy(), right[:n].copy(), made[:n].copy())
 
     def _added(self, at: int, flags: Mapping[str, int]) -> tuple[int, AddedTokens | None]:
-        """The added tokens at a place, where there are very many, and where they end; else -1."""
-        room = self.data.count(b'"content"') if len(self.data) >= _MANY_BYTES else 0
-        if room < _MANY or self.data[at : at + 1] != b"[":
+        """The added tokens at a place of a large file, and where they end; -1 where they cannot be read."""
+        if len(self.data) < _MANY_BYTES or self.data[at : at + 1] != b"[":
             return -1, None
         from jittok.kernels.json_tokens import ESCAPED, read_added_tokens
 
+        # Memory that nothing is written to costs nothing.
+        room = (len(self.data) - at) // _TOKEN_BYTES + 1
         ids, bits = np.empty(room, np.int64), np.empty(room, np.uint8)
         contents, sizes = np.empty(len(self.data), np.uint8), np.zeros(2, np.int64)
-        end = read_added_tokens(
-            *_names(("id", "content", *flags)),
-            read_only(np.array([0, 0, *flags.values()], np.uint8)),
-            self.array,
-            at,
-            ids,
-            bits,
-            contents,
-            sizes,
-        )
+        given = read_only(np.array([0, 0, *flags.values()], np.uint8))
+        arguments = *_names(("id", "content", *flags)), given, self.array, at, ids, bits, contents, sizes
+        if not _jit.is_ready(read_added_tokens, *arguments):
+            return -1, None
+        end = read_added_tokens(*arguments)
         if end < 0:
             return -1, None
         n = int(sizes[0])
