@@ -90,6 +90,11 @@ def find_ids(vocab: Mapping[str, int], tokens: Sequence[str]) -> NDArray[np.int6
     return np.fromiter(map(vocab.get, tokens, repeat(-1)), np.int64, len(tokens))
 
 
+def byte_ids(vocab: Mapping[str, int]) -> NDArray[np.int64]:
+    """The ids of the tokens ``<0x00>`` to ``<0xFF>``, -1 for those that are not there (int64[256])."""
+    return find_ids(vocab, [f"<0x{byte:02X}>" for byte in range(256)])
+
+
 class ColumnVocab(Mapping[str, int]):
     """Tokens and ids.
 

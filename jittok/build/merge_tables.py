@@ -28,7 +28,7 @@ from jittok.tables import (
     PieceTables,
     read_only,
 )
-from jittok.token_columns import ColumnMerges, Columns, columns_of, find_ids, ids_of
+from jittok.token_columns import ColumnMerges, Columns, byte_ids, columns_of, find_ids, ids_of
 from jittok.unicode.intervals import sorted_unique
 
 #: Ids and symbols are packed into 20 bits, merge numbers into 24.
@@ -282,10 +282,9 @@ def _rank_pairs(ranks: Mapping[bytes, int]) -> tuple[NDArray[np.int64], NDArray[
 def _listed_pairs(model: BPEModel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The pairs of ids that a model lists, in order of rank; of equal pairs the last counts, as in tokenizers."""
     vocab, drop = model.vocab, len(model.continuing_subword_prefix or "")
+    if isinstance(model.merges, ColumnMerges) and model.merges.vocab is vocab:
+        return np.stack(model.merges.ids[:2]), model.merges.ids[2]  # no pair comes twice
     try:
-        if isinstance(model.merges, ColumnMerges) and model.merges.vocab is vocab:
-            left, right, result = model.merges.ids
-            return np.stack([left, right]), result  # no pair comes twice
         if isinstance(model.merges, NumberedMerges) and model.merges.vocab is vocab:
             left, right, result = model.merges.ids
         else:
@@ -347,7 +346,7 @@ def _build(
         numbers[MERGE_BYTE_FALLBACK] = model.byte_fallback
         numbers[MERGE_VARIANTS] = _variants(model)
         if model.byte_fallback:
-            fallback[:] = [model.vocab.get(f"<0x{byte:02X}>", -1) for byte in range(256)]
+            fallback[:] = byte_ids(model.vocab)
     keys = np.array([variant << 21 | unit for variant, unit in units], np.uint64)
     unit_ids = np.array(list(units.values()), np.uint64)
     general = MergeTables(

@@ -19,6 +19,7 @@ from jittok.formats._json import MAX_TOKEN_ID, Node
 from jittok.spec import AddedTokens
 from jittok.tables import read_only
 from jittok.token_columns import ColumnMerges, ColumnPieces, Columns, ColumnVocab
+from jittok.unicode.intervals import sorted_unique
 
 #: Smaller files are read faster without.
 _LEAST_BYTES = 1 << 13
@@ -236,7 +237,7 @@ class _Reader:
         # Of a merge that comes twice the later rank counts, which the json module's way sees to.
         if np.bincount(made[:n], minlength=1).max() > 1:
             pairs = left[:n].astype(np.int64) << 32 | right[:n]
-            if len(np.unique(pairs)) < n:
+            if len(sorted_unique(pairs)) < n:
                 return -1, None
         return end, ColumnMerges(vocab, left[:n].copy(), right[:n].copy(), made[:n].copy())
 
