@@ -229,22 +229,16 @@ class Kernel(Helper):
 
         Where there is no such process, True: who calls must compile.
         """
-        environment = code_environment()
-        if environment is None:
+        if self.is_compiled(*arguments):
             return True
         from jittok import _background, _native
 
-        if not _background.enabled():
+        if code_environment() is None or not _background.enabled():
             return True
         arguments = tuple(map(_native.canonical, arguments))
         try:
-            signature = _native.signature(arguments)
+            name, _ = self._code_file(_native.signature(arguments))
         except _native.Unsupported:
-            return True
-        if signature in self._by_signature:
-            return True
-        name, _ = self._code_file(signature)
-        if (cache_root() / source_stamp() / name).exists():
             return True
         folder = cache_folder()
         if folder is None:
@@ -254,6 +248,21 @@ class Kernel(Helper):
         except (OSError, ValueError):  # no process can be started here
             return True
         return False
+
+    def is_compiled(self, *arguments: Any) -> bool:
+        """Whether there is code for arguments like these, here or in the cache; False where code files are not supported."""
+        if code_environment() is None:
+            return False
+        from jittok import _native
+
+        arguments = tuple(map(_native.canonical, arguments))
+        try:
+            signature = _native.signature(arguments)
+        except _native.Unsupported:
+            return False
+        if signature in self._by_signature:
+            return self._by_signature[signature] is not None
+        return (cache_root() / source_stamp() / self._code_file(signature)[0]).exists()
 
     def _is_postponed(self, signature: str, arguments: tuple[Any, ...]) -> bool:
         """Whether to interpret this call, because nothing is compiled yet and the work is small."""
@@ -325,6 +334,11 @@ class Kernel(Helper):
 def is_ready(function: Callable[..., Any], *arguments: Any) -> bool:
     """Whether a kernel is compiled for arguments like these, or never is; see :meth:`Kernel.is_ready`."""
     return not isinstance(function, Kernel) or function.is_ready(*arguments)
+
+
+def is_compiled(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether there is machine code of a kernel for arguments like these; see :meth:`Kernel.is_compiled`."""
+    return isinstance(function, Kernel) and function.is_compiled(*arguments)
 
 
 _mask_code_addresses: dict[str, int] = {}

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
         return np.diff(begins[self.indptr])
 
 
-def columns_of(tokens: Sequence[str] | Mapping[str, int]) -> Columns:
+def columns_of(tokens: Iterable[str] | Iterable[bytes]) -> Columns:
     """Tokens as columns.
 
     Parameters
@@ -65,11 +65,13 @@ def columns_of(tokens: Sequence[str] | Mapping[str, int]) -> Columns:
     """
     if isinstance(tokens, ColumnVocab | ColumnPieces):
         return tokens.columns
-    tokens = list(tokens)
-    text = "".join(tokens)
+    parts: list[Any] = list(tokens)
+    ends = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=ends[1:])
+    if parts and isinstance(parts[0], bytes):
+        return Columns(read_only(np.frombuffer(b"".join(parts), np.uint8)), read_only(ends))
+    text = "".join(parts)
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    ends = np.zeros(len(tokens) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)), out=ends[1:])
     if len(data) > len(text):
         # Where each character begins, and the last one ends.
         ends = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))[ends]
