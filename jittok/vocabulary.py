@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from ._jit import JIT_DISABLED, is_ready
 from .errors import ArgumentTypeError, FormatError, TokenIdError
 from .spec import (
     AddedToken,
@@ -45,8 +46,12 @@ from .tables import (
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
     VocabularyTables,
+    read_only,
 )
 from .token_columns import Columns, columns_of, ids_of
+
+#: Of so many times fewer ids than there are, white space is counted in their tokens only.
+_FEW_IDS = 16
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
 WHITE_SPACE = frozenset(
@@ -184,7 +189,8 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
             order = order * 2 + np.array([found.get(s) != i for i, s in zip(present.tolist(), by_id, strict=True)])
     present = present[np.argsort(order, kind="stable")] if order.any() else present
     hashes = _hashes(strings, string_indptr)[present]
-    order = np.argsort(hashes, kind="stable")
+    keys = np.sort(hashes.astype(np.uint64) << np.uint64(32) | np.arange(len(hashes), dtype=np.uint64))
+    order = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     tables = VocabularyTables(
         strings,
         string_indptr,
@@ -304,6 +310,13 @@ def _check_surrogates(strings: NDArray[np.uint8], model: Model) -> None:
 
 def _hashes(strings: NDArray[np.uint8], indptr: NDArray[np.int64]) -> NDArray[np.uint32]:
     """``crc32`` of each string."""
+    from .kernels.hash_tables import check_sums
+
+    sums = np.empty(len(indptr) - 1, np.uint32)
+    arguments = read_only(strings), read_only(indptr), _remainders(), sums
+    if not JIT_DISABLED and is_ready(check_sums, *arguments):
+        check_sums(*arguments)
+        return sums
     blob, bounds = strings.tobytes(), indptr.tolist()
     parts = [blob[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
     return np.fromiter(map(crc32, parts), np.uint32, len(parts))
@@ -339,6 +352,15 @@ def _joined(parts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     indptr = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)), out=indptr[1:])
     return np.frombuffer(b"".join(parts), dtype=np.uint8).copy(), indptr
+
+
+@cache
+def _remainders() -> NDArray[np.uint32]:
+    """The remainder of each byte for CRC-32."""
+    values = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        values = np.where(values & 1, values >> 1 ^ np.uint32(0xEDB88320), values >> 1).astype(np.uint32)
+    return read_only(values)
 
 
 def _from_alphabet(
@@ -593,19 +615,32 @@ class Vocabulary:
         """Return what an unknown token is shown as that stands for some of the original text."""
         return text if not text or self._surface is None else self._surface(text)
 
-    def trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return how many characters of white space each token string begins and ends with.
+    def trim_counts(self, ids: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Return how many characters of white space token strings begin and end with.
+
+        Parameters
+        ----------
+        ids
+            The tokens that it is asked of, inside the vocabulary.
 
         Returns
         -------
-        leading, trailing : int32[size]
+        leading, trailing : int32[k]
             White space is U+0120 (the blank of the byte alphabet) or any character of White_Space.
+        places : int32[n]
+            Where the counts of each token are: its id, where those of all tokens are known.
         """
-        return self._trim_counts
+        if "_trim_counts" not in vars(self) and len(ids) * _FEW_IDS < self.size:
+            used, places = np.unique(ids, return_inverse=True)
+            return *self._counts(used), read_only(places.astype(np.int32))
+        return *self._trim_counts, read_only(np.asarray(ids, np.int32))
 
     @cached_property
     def _trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        texts = self.tokens(np.arange(self.size))
+        return self._counts(np.arange(self.size))
+
+    def _counts(self, ids: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        texts = self.tokens(ids)
         codepoints = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
         ends = np.cumsum(lengths)
@@ -616,10 +651,7 @@ class Vocabulary:
         last = np.insert(ink, 0, -1)[np.searchsorted(ink, ends)]
         leading = np.minimum(first, ends) - begins
         trailing = ends - np.maximum(last + 1, begins)
-        counts = leading.astype(np.int32), trailing.astype(np.int32)
-        for array in counts:
-            array.flags.writeable = False
-        return counts
+        return read_only(leading.astype(np.int32)), read_only(trailing.astype(np.int32))
 
 
 def outer_white_space(text: str, more: str = "") -> tuple[int, int]:

@@ -68,7 +68,7 @@ def fill_lines(hashes: NDArray[np.uint64], slots: NDArray[np.uint64]) -> NDArray
     size = LINE
     while size * 0.45 < len(slots):
         size *= 2
-    from jittok.kernels.hash_lines import put_in_lines
+    from jittok.kernels.hash_tables import put_in_lines
 
     table = np.full(size, EMPTY, np.uint64)
     put_in_lines(read_only(hashes), read_only(slots), read_only(np.array([EMPTY])), LINE, table)

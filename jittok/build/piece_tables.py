@@ -391,6 +391,8 @@ class _Builder:
         if fallback is not None:
             self.fallback[:] = fallback
         self.codes, self.ends = _codepoints(pieces)
+        #: Codepoints above those in use, of which the last may be U+2581, in whole pages.
+        self.n_codepoints = (max(int(self.codes.max(initial=0)), ord(MARK)) | 127) + 1
         self.n_characters = np.diff(self.ends)
         self.texts = self._as_texts(pieces)
         self.indptr = self.texts.indptr
@@ -429,18 +431,18 @@ class _Builder:
         codes = self.codes if counted.all() else self.codes[np.repeat(counted, self.n_characters)]
         alone = np.flatnonzero((self.n_characters == 1) & (is_normal | is_defined))
         singles = self.codes[self.ends[alone]].astype(np.int64)
-        counts = np.bincount(codes, minlength=_N_CODEPOINTS)
+        counts = np.bincount(codes, minlength=self.n_codepoints)
         counts[singles] += 1
         if self.mark:
             counts[0x20] = 0
         # Characters of many pieces come first: pairs of the first symbols have a table.
         units = np.flatnonzero(counts)
         self.units = units[np.argsort(-counts[units], kind="stable")]
-        token_of = np.full(_N_CODEPOINTS, -1, np.int32)
+        token_of = np.full(self.n_codepoints, -1, np.int32)
         token_of[singles] = alone
         self.tokens = np.append(-1, token_of[self.units]).astype(np.int64)
         symbol_of = np.full(self.n_pieces, -1, np.int64)
-        unit_of = np.full(_N_CODEPOINTS, -1, np.int32)
+        unit_of = np.full(self.n_codepoints, -1, np.int32)
         unit_of[self.units] = np.arange(1, len(self.units) + 1)
         known = alone[~is_defined[alone]]
         symbol_of[known] = unit_of[self.codes[self.ends[known]]]
@@ -600,7 +602,7 @@ class _Builder:
     def _unit_table(self) -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
         """Two levels from a codepoint to its entry."""
         symbols = np.arange(1, len(self.units) + 1)
-        entry_of = np.full(_N_CODEPOINTS, UNIT_UNKNOWN, np.int32)
+        entry_of = np.full(self.n_codepoints, UNIT_UNKNOWN, np.int32)
         entry_of[self.units] = symbols << 2 | np.where(self.tokens[symbols] < 0, UNIT_UNKNOWN, 0)
         if self.mark:
             entry_of[0x20] = entry_of[ord(MARK)]

@@ -1,4 +1,4 @@
-"""Filling the hash tables of merges; see :mod:`jittok.build.hash_tables`."""
+"""Filling hash tables; see :mod:`jittok.build.hash_tables` and :mod:`jittok.vocabulary`."""
 
 from __future__ import annotations
 
@@ -38,3 +38,29 @@ def put_in_lines(hashes: Any, slots: Any, empty: Any, line: int, table: Any) -> 
             at = (at + np.uint64(1)) & mask
         table[at] = slots[i]
     return np.int64(slots.shape[0])
+
+
+@kernel
+def check_sums(data: Any, indptr: Any, remainders: Any, sums: Any) -> int:
+    """CRC-32 of strings, as :func:`zlib.crc32` has it.
+
+    Parameters
+    ----------
+    data : uint8[m], indptr : int64[n + 1]
+        String i is ``data[indptr[i]:indptr[i + 1]]``.
+    remainders : uint32[256]
+        Of each byte, for the reversed polynomial 0xEDB88320.
+    sums : uint32[n]
+        Output.
+
+    Returns
+    -------
+    int
+        n. Linear time.
+    """
+    for i in range(sums.shape[0]):
+        value = np.uint32(0xFFFFFFFF)
+        for at in range(indptr[i], indptr[i + 1]):
+            value = remainders[(value ^ np.uint32(data[at])) & np.uint32(255)] ^ (value >> np.uint32(8))
+        sums[i] = value ^ np.uint32(0xFFFFFFFF)
+    return np.int64(sums.shape[0])
