@@ -121,8 +121,10 @@ class ColumnVocab(Mapping[str, int]):
         return self._items
 
     def __getitem__(self, token: str) -> int:
-        if self._items is not None or not isinstance(token, str):
-            return self._load()[token]
+        if self._items is not None:
+            return self._items[token]
+        if not isinstance(token, str):
+            raise KeyError(token)
         found = int(self.find([token])[0])
         if found < 0:
             raise KeyError(token)
