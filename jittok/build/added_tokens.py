@@ -269,6 +269,12 @@ def _filter(
         gate[pairs[lengths == length]] |= np.uint8(1 << (length - 2))
     bits = max(10, (_BITS_PER_TOKEN * len(ends)).bit_length())
     seen = np.zeros(1 << bits, dtype=np.bool_)
+    # Of longer ones, the last four bytes as if they were all, with a length that none has.
+    four = ends[lengths > 4]
+    key = np.zeros(len(four), np.uint64)
+    for i in range(4):
+        key |= data[four - 1 - i].astype(np.uint64) << np.uint64(56 - 8 * i)
+    seen[key * np.uint64(tables.SEEN_FACTOR) >> np.uint64(64 - bits)] = True
     long = lengths > 2
     ends, lengths = ends[long], lengths[long]
     key = np.zeros(len(ends), np.uint64)
