@@ -56,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
             exercise(tokenizer)
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
     read_lines()
+    read_json()
     folder = None if _jit.JIT_DISABLED else _jit.cache_folder()
     if folder is None:
         print("nothing was kept on disk")
@@ -185,6 +186,21 @@ def trained_tokenizers() -> Iterator[Any]:
     jittok.train_bpe(words, rules="sentencepiece", vocab_size=60, memory_limit=1)
     yield jittok.train_unigram(words, vocab_size=60)
     jittok.train_unigram(words, vocab_size=60, e_step="linear")
+
+
+def read_json() -> None:
+    """Read files of the kind tokenizer.json that are large enough for kernels."""
+    import json
+
+    import jittok
+
+    tokens = ["a", "b", "ab", *(f"token {number}" for number in range(1000))]
+    vocab = {token: number for number, token in enumerate(tokens)}
+    for model in (
+        {"type": "BPE", "vocab": vocab, "merges": [["a", "b"]]},
+        {"type": "Unigram", "vocab": [[token, -1.5] for token in tokens], "unk_id": 0},
+    ):
+        jittok.load_bytes(json.dumps({"model": model, "added_tokens": []}).encode()).token_to_id("a")
 
 
 def read_lines() -> None:
