@@ -224,6 +224,46 @@ class Kernel(Helper):
         arguments = tuple(map(_native.canonical, arguments))
         return self._code(_native.signature(arguments), arguments) is not None
 
+    def is_ready(self, *arguments: Any) -> bool:
+        """Whether a call with arguments like these compiles nothing; if it would, a process in the background does it.
+
+        Where there is no such process, True: who calls must compile.
+        """
+        if self.is_compiled(*arguments):
+            return True
+        from jittok import _background, _native
+
+        if code_environment() is None or not _background.enabled():
+            return True
+        arguments = tuple(map(_native.canonical, arguments))
+        try:
+            name, _ = self._code_file(_native.signature(arguments))
+        except _native.Unsupported:
+            return True
+        folder = cache_folder()
+        if folder is None:
+            return True
+        try:
+            _background.request(folder, name, self.py_func.__module__, self.py_func.__name__, arguments, last=True)
+        except (OSError, ValueError):  # no process can be started here
+            return True
+        return False
+
+    def is_compiled(self, *arguments: Any) -> bool:
+        """Whether there is code for arguments like these, here or in the cache; False where code files are not supported."""
+        if code_environment() is None:
+            return False
+        from jittok import _native
+
+        arguments = tuple(map(_native.canonical, arguments))
+        try:
+            signature = _native.signature(arguments)
+        except _native.Unsupported:
+            return False
+        if signature in self._by_signature:
+            return self._by_signature[signature] is not None
+        return (cache_root() / source_stamp() / self._code_file(signature)[0]).exists()
+
     def _is_postponed(self, signature: str, arguments: tuple[Any, ...]) -> bool:
         """Whether to interpret this call, because nothing is compiled yet and the work is small."""
         if signature in self._by_signature:
@@ -289,6 +329,16 @@ class Kernel(Helper):
         key = "\n".join((source_stamp(), repr(self), signature, *map(repr, code_environment() or ())))
         module = self.py_func.__module__.rpartition(".")[2]
         return f"{module}.{self.py_func.__name__}-{_digest(key)}.code", key
+
+
+def is_ready(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a kernel is compiled for arguments like these, or never is; see :meth:`Kernel.is_ready`."""
+    return not isinstance(function, Kernel) or function.is_ready(*arguments)
+
+
+def is_compiled(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether there is machine code of a kernel for arguments like these; see :meth:`Kernel.is_compiled`."""
+    return isinstance(function, Kernel) and function.is_compiled(*arguments)
 
 
 _mask_code_addresses: dict[str, int] = {}

@@ -952,9 +952,9 @@ class Engine:
         """Whether some text holds an added token of a stage."""
         if stage is None:
             return False
-        from jittok.added_tokens import find_added_tokens
+        from jittok.added_tokens import holds_added_tokens
 
-        return bool(wanted.any()) and len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+        return bool(wanted.any()) and holds_added_tokens(stage.tables, wanted, data, start, end)
 
     def _cleaned(
         self,

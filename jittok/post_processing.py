@@ -598,7 +598,7 @@ class PostProcessor:
             return Trimmed(encoded, dict(encoded.shown or {}))
         from .kernels.post_processing import trim_spans
 
-        leading, trailing = self.vocabulary.trim_counts()
+        leading, trailing, places = self.vocabulary.trim_counts(encoded.ids)
         ids = frozen(encoded.ids, np.int32)
         indptr = frozen(encoded.indptr, np.int64)
         spans = encoded.spans.copy()
@@ -621,7 +621,7 @@ class PostProcessor:
                 matched[row] = piece
         for step in self.trims:
             before = spans[list(matched)].tolist()
-            trim_spans(leading, trailing, step.add_prefix_space, ids, indptr, spans)
+            trim_spans(leading, trailing, step.add_prefix_space, places, indptr, spans)
             for (row, piece), (begin, end) in zip(matched.items(), before, strict=True):
                 # An added token that took white space of the text with it: that is counted, not its own.
                 left, right = outer_white_space(piece, "\u0120")  # the blank of the byte alphabet

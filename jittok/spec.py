@@ -460,7 +460,7 @@ class BPEModel:
     """
 
     vocab: Mapping[str, int]
-    merges: tuple[tuple[str, str], ...]
+    merges: Sequence[tuple[str, str]]
     unk_token: str | None = None
     fuse_unk: bool = False
     byte_fallback: bool = False
@@ -533,7 +533,7 @@ class UnigramModel:
         Unknown text becomes tokens such as <0x0A>, if all that it needs are there.
     """
 
-    pieces: tuple[str, ...]
+    pieces: Sequence[str]
     scores: tuple[float, ...]
     unk_id: int | None = None
     byte_fallback: bool = False

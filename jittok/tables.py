@@ -319,7 +319,7 @@ class AddedTokenTables(NamedTuple):
     gate: NDArray[np.uint8]  # [65536]
     # A Bloom filter of the last bytes of tokens, up to eight: bit i of it is bit i & 63 of seen[i >> 6]. An L-byte
     # ending, the last byte in the highest place, exclusive or L, times SEEN_FACTOR gives two bits: by its highest bits
-    # and by as many below.
+    # and by as many below. Of tokens of more than four bytes, the last four, exclusive or nothing, give the first bit too.
     seen: NDArray[np.uint64]  # [power of two]
     word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
     word_class_of: NDArray[np.uint8]

@@ -26,7 +26,8 @@ LAYERS = [
     ["jittok._jit", "jittok._native", "jittok._linker", "jittok._compiler", "jittok._mask_code", "jittok._background"]
     + ["jittok.kernels.machine", "jittok.kernels.machine_code"],
     ["jittok.kernels"],
-    ["jittok.text", "jittok._strings", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"]
+    ["jittok.text", "jittok._strings", "jittok.token_columns", "jittok.vocabulary", "jittok.added_tokens"]
+    + ["jittok.build"]
     + ["jittok.sampling", "jittok.merge_sampling"],
     ["jittok.rewriting"],
     ["jittok.build.plan"],

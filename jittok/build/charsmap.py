@@ -74,6 +74,7 @@ def parse_charsmap(blob: bytes, where: str) -> Charsmap:
     return Charsmap(units, strings)
 
 
+@lru_cache(maxsize=4)
 def _parsed(blob: bytes, where: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8], _Keys]:
     def broken(problem: str) -> FormatError:
         return FormatError(f"{where}: {problem}; {_REMEDY}")

@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
             exercise(tokenizer)
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
     read_lines()
+    read_json()
     folder = None if _jit.JIT_DISABLED else _jit.cache_folder()
     if folder is None:
         print("nothing was kept on disk")
@@ -204,6 +205,21 @@ def generated_texts() -> Iterator[Any]:
         generate(step, [[1]], max_new_tokens=2, **options)
     sample(keep_top_k(np.zeros((1, 9), np.float32), 2), seed=1)
     yield from ()
+
+
+def read_json() -> None:
+    """Read files of the kind tokenizer.json that are large enough for kernels."""
+    import json
+
+    import jittok
+
+    tokens = ["a", "b", "ab", *(f"token {number}" for number in range(1000))]
+    vocab = {token: number for number, token in enumerate(tokens)}
+    for model in (
+        {"type": "BPE", "vocab": vocab, "merges": [["a", "b"]]},
+        {"type": "Unigram", "vocab": [[token, -1.5] for token in tokens], "unk_id": 0},
+    ):
+        jittok.load_bytes(json.dumps({"model": model, "added_tokens": []}).encode()).token_to_id("a")
 
 
 def read_lines() -> None:

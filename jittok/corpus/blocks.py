@@ -373,8 +373,8 @@ class _Marked:
         if len(raw) >= _MUCH:
             from jittok.kernels.texts import ends_of_lines
 
-            ends = np.empty(raw.count(self._mark), np.int64)
-            ends_of_lines(read_only(data), self._mark[0], ends)
+            ends = np.empty(raw.count(self.mark), np.int64)
+            ends_of_lines(read_only(data), self.mark[0], ends)
             return ends
         parts = range(0, len(data), _STEP)
         found = [np.flatnonzero(data[begin : begin + _STEP] == self.mark[0]) + (begin + 1) for begin in parts]
