@@ -58,6 +58,8 @@ _HELPER_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": 
 
 #: True while a code file is compiled, which takes dispatchers of another kind (see ``jittok._compiler``).
 compiling_code_file = False
+#: The level of x86-64 that it is compiled for.
+compiling_level = ""
 
 _lock = threading.RLock()
 

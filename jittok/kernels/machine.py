@@ -99,6 +99,15 @@ def make_key(keys: Any, key: int, text: Any, first: int, masks: Any, row: int) -
 
 
 @machine_operation
+def make_four_keys(keys: Any, key: int, text: Any, word: Any, first: int, mask: int) -> None:
+    """Keys of four words, from the one that is ``text[word[first]:word[first + 1]]`` on, and their places in a table.
+
+    ``keys[key:key + 4]`` and so on become what ``word_cache.make_keys`` says. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
 def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int) -> int:
     """The value of a key in one of two slots of four words: ids are written, their number returned.
 
@@ -117,6 +126,22 @@ def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int) -> int
 def copy_ids(target: Any, to: int, source: Any, at: int) -> None:
     """Copy 16 items of an int32 array into another."""
     target[int(to) : int(to) + 16] = source[int(at) : int(at) + 16]
+
+
+@machine_operation
+def has_wide_vectors() -> int:
+    """1 in code for CPUs with vectors of 64 bytes (AVX-512), else 0: a constant, so that one side of a test falls away."""
+    return 0
+
+
+@machine_operation
+def put_places(array: Any, index: int, bits: np.uint64, base: int) -> None:
+    """Write `base` plus the number of each set bit to an int32 array from `index` on; up to 16 items more are written.
+
+    Only where there are wide vectors.
+    """
+    places = [int(base) + i for i in range(64) if int(bits) >> i & 1]
+    array[int(index) : int(index) + len(places)] = places
 
 
 @machine_operation

@@ -9,6 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from jittok import _jit
+
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _V64 = ir.VectorType(_I8, 64)
 
@@ -211,6 +213,12 @@ def find_in_line(typing_context: Any, slots: Any, first: Any, key: Any) -> Any:
 
 _PAIR = ir.VectorType(_I64, 2)
 _I128 = ir.IntType(128)
+_LINE = ir.VectorType(_I64, 8)
+#: As in kernels.word_cache, which imports these operations.
+_KEY_BYTES = 15
+_KEY_SHIFT = 38
+_FACTOR_LOW = 0x9E3779B97F4A7C15
+_FACTOR_HIGH = 0xC2B2AE3D27D4EB4F
 
 
 def _load_two(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, align: int) -> Any:
@@ -240,10 +248,102 @@ def make_key(typing_context: Any, keys: Any, key: Any, text: Any, first: Any, ma
 
 
 @intrinsic
+def make_four_keys(
+    typing_context: Any, keys: Any, key: Any, text: Any, word: Any, first: Any, mask: Any
+) -> Any:
+    """Keys of four words, and their places in a table; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return context.get_dummy_value()
+        four = ir.VectorType(_I32, 4)
+
+        def order(numbers: list[int]) -> Any:
+            return ir.Constant(ir.VectorType(_I32, len(numbers)), numbers)
+
+        def words(low: int, high: int) -> Any:
+            return ir.Constant(_LINE, [low, high] * 4)
+
+        def splat(number: int) -> Any:
+            return words(number, number)
+
+        # Where the words begin, and their lengths, 0 for those that are too long.
+        at = _byte_pointer(context, builder, signature.args[3], arguments[3], builder.shl(arguments[4], _I64(2)))
+        starts = builder.load(builder.bitcast(at, four.as_pointer()))
+        following = builder.gep(at, [_I64(4)])
+        ends = builder.load(builder.bitcast(following, four.as_pointer()))
+        starts.align = ends.align = 4
+        length = builder.sub(ends, starts)
+        fits = builder.icmp_unsigned("<=", length, ir.Constant(four, [_KEY_BYTES] * 4))
+        length = builder.select(fits, length, ir.Constant(four, [0] * 4))
+        # From here on, two items for each word: the low and the high half of its key.
+        length = builder.shuffle_vector(length, length, order([0, 0, 1, 1, 2, 2, 3, 3]))
+        length = builder.zext(length, _LINE)
+        excess = builder.sub(words(64, 128), builder.shl(length, splat(3)))
+        excess = builder.select(builder.icmp_signed(">", excess, splat(0)), excess, splat(0))
+        shift = cgutils.get_or_insert_function(  # by 64 or more gives 0, unlike lshr
+            builder.module, ir.FunctionType(_LINE, [_LINE, _LINE]), "llvm.x86.avx512.psrlv.q.512"
+        )
+        kept = builder.call(shift, [splat(-1), excess])
+        halves = []
+        for i in range(4):
+            place = builder.gep(at, [_I64(4 * i)])
+            begin = builder.load(builder.bitcast(place, _I32.as_pointer()))
+            begin.align = 4
+            halves.append(
+                _load_two(context, builder, signature.args[2], arguments[2], builder.sext(begin, _I64), 1)
+            )
+        pairs = [builder.shuffle_vector(halves[i], halves[i + 1], order([0, 1, 2, 3])) for i in (0, 2)]
+        value = builder.shuffle_vector(*pairs, order(list(range(8))))
+        marked = builder.and_(builder.shl(length, splat(56)), words(0, -1))
+        one = builder.select(builder.icmp_unsigned("==", length, splat(0)), words(1, 0), splat(0))
+        value = builder.or_(builder.and_(value, kept), builder.or_(marked, one))
+        # As in key_slot; the places are in the items of the low halves.
+        mixed = builder.mul(value, words(1, _FACTOR_HIGH))
+        mixed = builder.xor(mixed, builder.shuffle_vector(mixed, mixed, order([1, 0, 3, 2, 5, 4, 7, 6])))
+        mixed = builder.mul(mixed, splat(_FACTOR_LOW))
+        single = builder.insert_element(ir.Constant(_LINE, ir.Undefined), arguments[5], _I32(0))
+        mask = builder.shuffle_vector(single, single, order([0] * 8))
+        places = builder.and_(builder.lshr(mixed, splat(_KEY_SHIFT)), mask)
+        for i, row in enumerate(([0, 1, 8, 9, 2, 3, 10, 11], [4, 5, 12, 13, 6, 7, 14, 15])):
+            offset = builder.shl(builder.add(arguments[1], _I64(8 * i)), _I64(3))
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+            rows = builder.shuffle_vector(value, places, order(row))
+            builder.store(rows, builder.bitcast(pointer, _LINE.as_pointer())).align = 8
+        return context.get_dummy_value()
+
+    return types.void(keys, types.int64, text, word, types.int64, types.int64), code
+
+
+def _take_ids_wide(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """As ``take_ids``: both slots are one line, compared at once."""
+    three = _I64(3)
+    wanted = _load_two(context, builder, signature.args[0], arguments[0], builder.shl(arguments[1], three), 8)
+    wanted = builder.shuffle_vector(wanted, wanted, ir.Constant(ir.VectorType(_I32, 8), [0, 1] * 4))
+    line = _byte_pointer(context, builder, signature.args[2], arguments[2], builder.shl(arguments[3], three))
+    slots = builder.load(builder.bitcast(line, _LINE.as_pointer()))
+    slots.align = 8
+    equal = builder.zext(builder.bitcast(builder.icmp_unsigned("==", slots, wanted), _I8), _I64)
+    equal = builder.and_(equal, builder.lshr(equal, _I64(1)))
+    offset = builder.add(builder.shl(builder.and_(equal, _I64(16)), _I64(1)), _I64(16))
+    found = builder.icmp_unsigned("!=", builder.and_(equal, _I64(17)), _I64(0))
+    pointer = builder.bitcast(builder.gep(line, [offset]), _PAIR.as_pointer())
+    value = builder.load(pointer)
+    value.align = 8
+    count = builder.ashr(builder.extract_element(value, _I32(0)), _I64(56))
+    value = builder.and_(value, ir.Constant(_PAIR, [(1 << 56) - 1, -1]))
+    pointer = _byte_pointer(context, builder, signature.args[4], arguments[4], builder.shl(arguments[5], _I64(2)))
+    builder.store(value, builder.bitcast(pointer, _PAIR.as_pointer())).align = 4
+    return builder.select(found, count, _I64(-1))
+
+
+@intrinsic
 def take_ids(typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids: Any, to: Any) -> Any:
     """The value of a key in one of two slots of four words: ids are written, their number returned, or -1."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if _is_wide():
+            return _take_ids_wide(context, builder, signature, arguments)
         eight, two = ir.Constant(_I64, 3), ir.Constant(_I64, 2)
         offset = builder.shl(arguments[3], eight)
         wanted = _load_two(
@@ -285,6 +385,50 @@ def copy_ids(typing_context: Any, target: Any, to: Any, source: Any, at: Any) ->
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64), code
+
+
+@intrinsic
+def has_wide_vectors(typing_context: Any) -> Any:
+    """1 in code for CPUs with vectors of 64 bytes (AVX-512), else 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _I64(int(_is_wide()))
+
+    return types.int64(), code
+
+
+def _is_wide() -> bool:
+    return _jit.compiling_level == "x86-64-v4"
+
+
+_LANES = ir.VectorType(_I1, 16)
+
+
+@intrinsic
+def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any) -> Any:
+    """Write `base` plus the number of each set bit to an int32 array from `index` on; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return context.get_dummy_value()
+        compress = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
+        index, bits = arguments[1], arguments[2]
+        undefined = ir.Constant(_IDS, ir.Undefined)
+        single = builder.insert_element(undefined, builder.trunc(arguments[3], _I32), _I32(0))
+        base = builder.shuffle_vector(single, undefined, ir.Constant(_IDS, [0] * 16))
+        for first in range(0, 64, 16):
+            part = builder.trunc(builder.lshr(bits, _I64(first)), _I16)
+            places = builder.add(base, ir.Constant(_IDS, list(range(first, first + 16))))
+            places = builder.call(compress, [places, builder.bitcast(part, _LANES), base])
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], builder.shl(index, _I64(2)))
+            builder.store(places, builder.bitcast(pointer, _IDS.as_pointer())).align = 4
+            index = builder.add(index, builder.call(count, [builder.zext(part, _I64)]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64, types.int64), code
 
 
 _W32 = ir.VectorType(_I64, 32)

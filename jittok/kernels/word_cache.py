@@ -21,8 +21,10 @@ from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import (
     copy_block,
     copy_ids,
+    has_wide_vectors,
     load64,
     load_pair,
+    make_four_keys,
     make_key,
     multiply,
     prefetch,
@@ -30,7 +32,7 @@ from jittok.kernels.machine import (
     take_ids,
 )
 from jittok.kernels.split import CHUNK, COMPLETE, PIECES
-from jittok.memory import zeros
+from jittok.memory import aligned_zeros, zeros
 from jittok.tables import EDGE_BYTE, read_only
 
 #: Bytes of a pre-token that fit a key.
@@ -51,6 +53,7 @@ ARENA_SHIFT = np.uint64(40)
 ARENA_MASK = np.uint64((1 << 40) - 1)
 FACTOR_LOW = np.uint64(0x9E3779B97F4A7C15)
 FACTOR_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
+KEY_SHIFT = np.uint64(38)
 FACTOR_MIX = np.uint64(0xD6E8FEB86659FD93)
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -106,7 +109,7 @@ class WordScratch(NamedTuple):
     following: NDArray[np.int32]  # [capacity]
     pending: NDArray[np.int32]  # [capacity] merge waiting in the heap for each place
     heap: NDArray[np.int64]  # [capacity * 3 / 2 + 16]
-    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; or value, value
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, place in slots; or value, value
     ids: NDArray[np.int32]  # [HELD_IDS_BEFORE + CHUNK_BYTES] the ids held, but for those of missed pre-tokens
     id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token of the chunk: where its ids begin in `ids`
     missed: NDArray[np.int32]  # [CHUNK + 80] pre-tokens of the chunk that were not found at once
@@ -155,7 +158,7 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         following=np.zeros(capacity, np.int32),
         pending=np.zeros(capacity, np.int32),
         heap=np.zeros(capacity + capacity // 2 + 16, np.int64),
-        keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
+        keys=aligned_zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
         ids=np.zeros(HELD_IDS_BEFORE + CHUNK_BYTES, np.int32),
         id_at=np.zeros(CHUNK + 81, np.int32),
         missed=np.zeros(CHUNK + 80, np.int32),
@@ -198,20 +201,33 @@ def hash_bytes(data: Any, first: int, n: int) -> np.uint64:
 
 @inlined
 def key_slot(low: np.uint64, high: np.uint64, mask: np.uint64) -> np.uint64:
-    """The slot, an even number, where the search for a key begins."""
-    return (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(40)) & mask
+    """Where in `slots` the search for a key begins, at the first of two slots; `mask` is that of ``key_mask``."""
+    return (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> KEY_SHIFT) & mask
+
+
+@inlined
+def key_mask(slots: Any) -> np.uint64:
+    """What ``key_slot`` needs of a table."""
+    return np.uint64(slots.size - 2 * SLOT_WORDS)
 
 
 @inlined
 def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
-    """Key, and slot number, of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
+    """Key, and place in `slots`, of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
     text = chunk.text
     word = chunk.word
-    mask = np.uint64((slots.size >> 2) - 2)
+    mask = key_mask(slots)
     keys = scratch.keys
     key_masks = scratch.key_masks
-    first = np.int64(word[np.uint64(begin)])
-    for k in range(begin, end):
+    fours = begin
+    if has_wide_vectors():
+        fours = end - (end - begin) % 4
+        for k in range(begin, fours, 4):
+            make_four_keys(keys, np.int64(k) << 2, text, word, k, np.int64(mask))
+        for k in range(begin, fours):
+            prefetch(slots, np.int64(keys[np.uint64(k) << np.uint64(2) | np.uint64(2)]))
+    first = np.int64(word[np.uint64(fours)])
+    for k in range(fours, end):
         following = np.int64(word[np.uint64(k + 1)])
         length = np.uint64(following - first)
         if length > np.uint64(KEY_BYTES):
@@ -221,7 +237,7 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
         make_key(keys, np.int64(key), text, first, key_masks, np.int64(row))
         slot = key_slot(keys[key], keys[key + ONE], mask)
         keys[key + np.uint64(2)] = slot
-        prefetch(slots, np.int64(slot << np.uint64(2)))
+        prefetch(slots, np.int64(slot))
         first = following
     return 0
 
@@ -240,7 +256,7 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
     written = np.int64(id_at[begin])
     for k in range(begin, end):
         key = np.uint64(k) << np.uint64(2)
-        at = keys[key + np.uint64(2)] << np.uint64(2)
+        at = keys[key + np.uint64(2)]
         count = np.int64(take_ids(keys, np.int64(key), slots, np.int64(at), ids, written))
         missed[np.uint64(misses)] = k
         missing = count >> 63
@@ -251,10 +267,9 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
 
 
 @inlined
-def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> int:
-    """Position in `slots` of a key, or of the free slot where it belongs (whose second word is 0)."""
+def find_slot(slots: Any, at: np.uint64, low: np.uint64, high: np.uint64) -> int:
+    """Position in `slots`, from `at` on, of a key or of the free slot where it belongs (whose second word is 0)."""
     mask = np.uint64(slots.size - 1)
-    at = slot << np.uint64(2)
     while True:
         if (slots[at] == low and slots[at + ONE] == high) or slots[at + ONE] == 0:
             return np.int64(at)
@@ -596,7 +611,7 @@ def refill_cache(old: Any, new: Any) -> int:
     """
     slots = new.slots
     counters = new.counters
-    mask = np.uint64((slots.size >> 2) - 2)
+    mask = key_mask(slots)
     for row in range(0, old.slots.size, SLOT_WORDS):
         low = old.slots[row]
         high = old.slots[row + 1]
