@@ -211,6 +211,11 @@ def _add_steps(builder: Any, split: SplitTables, only_ascii: bool, planes: Any, 
             builder.cbranch(builder.icmp_unsigned("<", following, end), self.body, self.after)
             builder.position_at_end(self.after)
 
+    # The words before the first and after the last are read, by shifts.
+    end = builder.shl(groups, _I64(3))
+    for i in range(len(sets)):
+        builder.store(_I64(0), place(members, i, _I64(0), MASK_BASE - 1))
+        builder.store(_I64(0), place(members, i, end, MASK_BASE))
     with Loop("transpose", 1) as word:
         block = builder.load(builder.bitcast(builder.gep(entries, [builder.shl(word, _I64(6))]), _BYTES.as_pointer()))
         block.align = 1
@@ -222,11 +227,6 @@ def _add_steps(builder: Any, split: SplitTables, only_ascii: bool, planes: Any, 
         diagram = _Diagram(builder, [load(planes, bit, word) for bit in reversed(range(8))])
         for i, kinds in enumerate(sets):
             store(diagram.function(np.isin(entry_class, sorted(kinds))), members, i, word, MASK_BASE)
-    # The words before the first and after the last are read, by shifts.
-    end = builder.shl(groups, _I64(3))
-    for i in range(len(sets)):
-        builder.store(_I64(0), place(members, i, _I64(0), MASK_BASE - 1))
-        builder.store(_I64(0), place(members, i, end, MASK_BASE))
     numbers = {kinds: i for i, kinds in enumerate(sets)}
     with Loop("decide", GROUP) as word:
         values: dict[Any, Any] = {}

@@ -56,8 +56,10 @@ def build_split_tables(automaton: SplitAutomaton) -> SplitTables:
     left_length = next(length for most, length in LEFT_LENGTHS if n_classes <= most)
     left_of, rows = _left_contexts(next_state, accepts, start, votes, left_length)
     program = _Program(n_classes)
-    decided = program.decision(left_of, rows == _YES)
-    undecided = program.decision(left_of, rows == _YES | _NO)
+    undecided = program.decision(left_of, np.where(rows == _YES | _NO, _YES, _NO))
+    # What is said of undecided places does not matter, which leaves fewer cases to tell apart.
+    decided = program.decision(left_of, np.where(rows == _YES | _NO, 0, rows))
+    decided = program.combine(MASK_AND, decided, program.node(MASK_NOT, undecided, 0))
     if len(program.nodes) > MOST_OPERATIONS:
         # Only the ends of texts are decided by masks; the automaton finds all other boundaries.
         program = _Program(n_classes)
@@ -135,14 +137,14 @@ class _Program:
             return mask
         return self.node(MASK_AHEAD, mask, 0) if offset > 0 else self.node(MASK_BACK, mask, -offset)
 
-    def decision(self, left_of: NDArray[np.int64], wanted: NDArray[np.bool_]) -> int:
-        """The mask of places where ``wanted[left_of[..., y, z], c, d]`` holds."""
+    def decision(self, left_of: NDArray[np.int64], wanted: NDArray[np.uint8]) -> int:
+        """A mask of places where ``wanted[left_of[..., y, z], c, d]`` is _YES, and none where it is _NO; else any."""
         terms = []
         columns = wanted.transpose(1, 2, 0)
-        flat, column_of = np.unique(columns.reshape(-1, len(wanted)), axis=0, return_inverse=True)
+        flat, column_of = _merged(columns.reshape(-1, len(wanted)))
         column_of = column_of.reshape(self.n_classes, self.n_classes)
         for number, column in enumerate(flat):
-            if not column.any():
+            if not (column == _YES).any():
                 continue
             # Classes c with the same d belong together.
             rights: dict[frozenset[int], list[int]] = {}
@@ -155,6 +157,14 @@ class _Program:
             terms.append(right if left is None else self.combine(MASK_AND, left, right))
         return self.any_of(terms)
 
+    def _between(self, table: NDArray[np.uint8]) -> frozenset[int]:
+        """A set with all classes for which `table` is _YES and none for which it is _NO, one made before if possible."""
+        least = frozenset(np.flatnonzero(table == _YES).tolist())
+        most = frozenset(np.flatnonzero(table != _NO).tolist())
+        if least in self._sets:
+            return least
+        return next((known for known in self._sets if least <= known <= most), least)
+
     def _product(self, factors: list[tuple[frozenset[int], int]]) -> int:
         """Places where every factor (classes, offset) holds."""
         useful = [(classes, offset) for classes, offset in factors if len(classes) < self.n_classes]
@@ -165,18 +175,18 @@ class _Program:
             result = self.combine(MASK_AND, result, self.shifted(classes, offset))
         return result
 
-    def _left(self, table: NDArray[np.bool_], offset: int) -> int | None:
-        """The mask of left contexts for which `table` holds, whose last axis is the class at `offset`; None if all do."""
-        if table.all():
+    def _left(self, table: NDArray[np.uint8], offset: int) -> int | None:
+        """A mask of left contexts for which `table`, whose last axis is the class at `offset`, says _YES; None for all."""
+        if not (table == _NO).any():
             return None
         if table.ndim == 1:
-            return self.shifted(frozenset(np.flatnonzero(table).tolist()), offset)
+            return self.shifted(self._between(table), offset)
         slices = np.moveaxis(table, -1, 0)
-        flat, slice_of = np.unique(slices.reshape(len(slices), -1), axis=0, return_inverse=True)
+        flat, slice_of = _merged(slices.reshape(len(slices), -1))
         terms = []
         for number, values in enumerate(flat):
-            if values.any():
-                classes = frozenset(np.flatnonzero(slice_of.ravel() == number).tolist())
+            if (values == _YES).any():
+                classes = frozenset(np.flatnonzero(slice_of == number).tolist())
                 rest = self._left(values.reshape(table.shape[:-1]), offset - 1)
                 here = self.shifted(classes, offset)
                 terms.append(here if rest is None else self.combine(MASK_AND, here, rest))
@@ -226,6 +236,24 @@ class _Program:
         if operation == _CLASS:
             return []
         return [a, b] if operation in (MASK_OR, MASK_AND) else [a]
+
+
+def _merged(rows: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Rows of which none says _YES where another says _NO as one; returns these, and the number of each row's own."""
+    flat, inverse = np.unique(rows, axis=0, return_inverse=True)
+    merged: list[NDArray[np.uint8]] = []
+    number_of = np.zeros(len(flat), np.int64)
+    # Those that say most first; what says nothing goes with any.
+    for i in np.argsort(-(flat != 0).sum(axis=1), kind="stable"):
+        for number, row in enumerate(merged):
+            if not ((row | flat[i]) == _YES | _NO).any():
+                merged[number] = row | flat[i]
+                break
+        else:
+            number = len(merged)
+            merged.append(flat[i])
+        number_of[i] = number
+    return np.array(merged), number_of[inverse.ravel()]
 
 
 def _dense(automaton: SplitAutomaton) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
