@@ -108,16 +108,24 @@ def make_four_keys(keys: Any, key: int, text: Any, word: Any, first: int, mask: 
 
 
 @machine_operation
-def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int) -> int:
-    """The value of a key in one of two slots of four words: ids are written, their number returned.
+def put_ids(ids: Any, to: int, low: np.uint64, high: np.uint64, id_bits: int) -> None:
+    """Write the ids of a slot's two words, as ``word_cache`` packs them, to an int32 array: eight, some of no meaning."""
+    mask = (1 << int(id_bits)) - 1
+    for i in range(8):
+        word = int(low) if i < 3 else int(high)
+        ids[int(to) + i] = word >> int(id_bits) * (i % 3 if i < 6 else i - 3) & mask
+
+
+@machine_operation
+def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int, id_bits: int) -> int:
+    """The value of a key in one of two slots of four words: ids are written as by ``put_ids``, their number returned.
 
     -1 if neither slot has the key, or the number there is 255.
     """
     wanted = keys[int(key) : int(key) + 2]
     at = int(at) if (slots[int(at) : int(at) + 2] == wanted).all() else int(at) + 4
     low = int(slots[at + 2])
-    store_pair(ids, to, np.uint64(low & ((1 << 56) - 1)))
-    store_pair(ids, int(to) + 2, slots[at + 3])
+    put_ids(ids, to, slots[at + 2], slots[at + 3], id_bits)
     found = (slots[at : at + 2] == wanted).all() and low >> 56 != 255
     return low >> 56 if found else -1
 

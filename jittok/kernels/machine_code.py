@@ -315,6 +315,38 @@ def make_four_keys(
     return types.void(keys, types.int64, text, word, types.int64, types.int64), code
 
 
+def _store_ids(
+    context: Any, builder: Any, array_type: Any, ids: Any, to: Any, value: Any, id_bits: Any
+) -> None:
+    """Write the eight ids that a slot's two words may hold."""
+
+    def numbers(values: list[int]) -> Any:
+        return ir.Constant(ir.VectorType(_I32, 8), values)
+
+    words = builder.shuffle_vector(value, value, numbers([0, 0, 0, 1, 1, 1, 1, 1]))
+    single = builder.insert_element(ir.Constant(_LINE, ir.Undefined), id_bits, _I32(0))
+    width = builder.shuffle_vector(single, single, numbers([0] * 8))
+    shifts = builder.mul(width, ir.Constant(_LINE, [0, 1, 2, 0, 1, 2, 3, 3]))
+    mask = builder.sub(builder.shl(ir.Constant(_LINE, [1] * 8), width), ir.Constant(_LINE, [1] * 8))
+    found = builder.and_(builder.lshr(words, shifts), mask)
+    eight = ir.VectorType(_I32, 8)
+    pointer = _byte_pointer(context, builder, array_type, ids, builder.shl(to, _I64(2)))
+    builder.store(builder.trunc(found, eight), builder.bitcast(pointer, eight.as_pointer())).align = 4
+
+
+@intrinsic
+def put_ids(typing_context: Any, ids: Any, to: Any, low: Any, high: Any, id_bits: Any) -> Any:
+    """Write the ids of a slot's two words to an int32 array: eight, some of no meaning."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = builder.insert_element(ir.Constant(_PAIR, ir.Undefined), arguments[2], _I32(0))
+        value = builder.insert_element(value, arguments[3], _I32(1))
+        _store_ids(context, builder, signature.args[0], *arguments[:2], value, arguments[4])
+        return context.get_dummy_value()
+
+    return types.void(ids, types.int64, types.uint64, types.uint64, types.int64), code
+
+
 def _take_ids_wide(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """As ``take_ids``: both slots are one line, compared at once."""
     three = _I64(3)
@@ -331,20 +363,20 @@ def _take_ids_wide(context: Any, builder: Any, signature: Any, arguments: Any) -
     value = builder.load(pointer)
     value.align = 8
     count = builder.ashr(builder.extract_element(value, _I32(0)), _I64(56))
-    value = builder.and_(value, ir.Constant(_PAIR, [(1 << 56) - 1, -1]))
-    pointer = _byte_pointer(context, builder, signature.args[4], arguments[4], builder.shl(arguments[5], _I64(2)))
-    builder.store(value, builder.bitcast(pointer, _PAIR.as_pointer())).align = 4
+    _store_ids(context, builder, signature.args[4], *arguments[4:6], value, arguments[6])
     return builder.select(found, count, _I64(-1))
 
 
 @intrinsic
-def take_ids(typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids: Any, to: Any) -> Any:
+def take_ids(
+    typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids: Any, to: Any, id_bits: Any
+) -> Any:
     """The value of a key in one of two slots of four words: ids are written, their number returned, or -1."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if _is_wide():
             return _take_ids_wide(context, builder, signature, arguments)
-        eight, two = ir.Constant(_I64, 3), ir.Constant(_I64, 2)
+        eight = ir.Constant(_I64, 3)
         offset = builder.shl(arguments[3], eight)
         wanted = _load_two(
             context, builder, signature.args[0], arguments[0], builder.shl(arguments[1], eight), 8
@@ -359,12 +391,10 @@ def take_ids(typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids:
         place = builder.add(offset, distance)
         value = _load_two(context, builder, signature.args[2], arguments[2], place, 8)
         count = builder.ashr(builder.extract_element(value, ir.Constant(_I32, 0)), ir.Constant(_I64, 56))
-        value = builder.and_(value, ir.Constant(_PAIR, [(1 << 56) - 1, -1]))
-        pointer = _byte_pointer(context, builder, signature.args[4], arguments[4], builder.shl(arguments[5], two))
-        builder.store(value, builder.bitcast(pointer, _PAIR.as_pointer())).align = 4
+        _store_ids(context, builder, signature.args[4], *arguments[4:6], value, arguments[6])
         return builder.or_(count, builder.sext(builder.and_(*differ), _I64))
 
-    return types.int64(keys, types.int64, slots, types.int64, ids, types.int64), code
+    return types.int64(keys, types.int64, slots, types.int64, ids, types.int64, types.int64), code
 
 
 @intrinsic

@@ -23,11 +23,11 @@ from jittok.kernels.machine import (
     copy_ids,
     has_wide_vectors,
     load64,
-    load_pair,
     make_four_keys,
     make_key,
     multiply,
     prefetch,
+    put_ids,
     store_pair,
     take_ids,
 )
@@ -43,12 +43,16 @@ BATCH = 128
 EXTRA_ROOM = 16
 #: Words for each pre-token in ``WordScratch.keys``.
 KEY_WORDS = 4
-#: Words of a slot: two for the key, two for up to four ids and their number.
+#: Words of a slot: two for the key, two for ids and their number: the first has three ids, and the number above
+#: COUNT_SHIFT; the second has as many as fit. How many bits an id takes, the cache says.
 SLOT_WORDS = 4
+LOW_IDS = 3
+#: Bits of an id: for most vocabularies, of which a slot holds six ids, and for small ones, of which it holds seven.
+ID_BITS = 18
+FEW_ID_BITS = 16
 #: In the number's place: the ids are in the arena, not in the slot.
 IN_ARENA = 255
 COUNT_SHIFT = np.uint64(56)
-VALUE_MASK = np.uint64((1 << 56) - 1)
 ARENA_SHIFT = np.uint64(40)
 ARENA_MASK = np.uint64((1 << 40) - 1)
 FACTOR_LOW = np.uint64(0x9E3779B97F4A7C15)
@@ -97,6 +101,7 @@ class WordCache(NamedTuple):
     arena: NDArray[np.int32]  # ids of words with more than four
     kept: NDArray[np.uint8]  # bytes of long words, for comparison
     counters: NDArray[np.int64]  # [8]
+    id_bits: NDArray[np.int64]  # [1] bits of an id in a slot; words with larger ids have theirs in the arena
 
 
 class WordScratch(NamedTuple):
@@ -130,14 +135,18 @@ class WordScratch(NamedTuple):
     token_lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of each token, 0 for the unknown one; [0]: not known
 
 
-def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
-    """Allocate an empty cache with ``2**slot_bits`` slots for short and ``2**long_bits`` for long pre-tokens."""
+def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int, id_bits: int = ID_BITS) -> WordCache:
+    """Allocate an empty cache with ``2**slot_bits`` slots for short and ``2**long_bits`` for long pre-tokens.
+
+    An `id_bits` of FEW_ID_BITS suits vocabularies of 2**16 ids.
+    """
     return WordCache(
         slots=zeros(SLOT_WORDS << slot_bits, np.uint64),
         long_slots=zeros(4 << long_bits, np.uint64),
         arena=zeros(arena + CHUNK_BYTES, np.int32),
         kept=zeros(kept + CHUNK_BYTES, np.uint8),
         counters=np.zeros(8, np.int64),
+        id_bits=read_only(np.array([id_bits], np.int64)),
     )
 
 
@@ -213,7 +222,7 @@ def key_mask(slots: Any) -> np.uint64:
 
 @inlined
 def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
-    """Key, and place in `slots`, of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
+    """Key and place in `slots` of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
     text = chunk.text
     word = chunk.word
     mask = key_mask(slots)
@@ -243,12 +252,14 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
 
 
 @inlined
-def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
+def compare_keys(scratch: Any, cache: Any, begin: int, end: int, misses: int) -> int:
     """Take the ids of pre-tokens found in either of two slots; list the others; returns their number so far.
 
     Others are those further on in the table or not in it, too long for a key, or with more ids than a slot holds.
     ``id_at[begin]`` says where the ids go. No branch depends on what is found.
     """
+    slots = cache.slots
+    id_bits = np.int64(cache.id_bits[0])
     keys = scratch.keys
     ids = scratch.ids
     id_at = scratch.id_at
@@ -257,7 +268,7 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
     for k in range(begin, end):
         key = np.uint64(k) << np.uint64(2)
         at = keys[key + np.uint64(2)]
-        count = np.int64(take_ids(keys, np.int64(key), slots, np.int64(at), ids, written))
+        count = np.int64(take_ids(keys, np.int64(key), slots, np.int64(at), ids, written, id_bits))
         missed[np.uint64(misses)] = k
         missing = count >> 63
         misses -= missing
@@ -444,12 +455,26 @@ def word_length(place: int, cache: Any) -> int:
 def keep_ids(place: int, cache: Any, ids: Any, first: int, n: int) -> int:
     """Give a new word its `n` ids, from `first` on. `place` is that of ``list_new_words``.
 
-    The arena has room (checked when a chunk begins). Of four ids, those beyond `n` are stored too, and mean nothing.
+    The arena has room (checked when a chunk begins).
     """
     if place >= 0:
-        value_low = load_pair(ids, first) & VALUE_MASK | np.uint64(n) << COUNT_SHIFT
-        value_high = load_pair(ids, first + 2)
-        if n > 4:
+        id_bits = np.uint64(cache.id_bits[0])
+        value_low = np.uint64(n) << COUNT_SHIFT
+        value_high = ZERO
+        fits = n <= LOW_IDS + 64 // np.int64(id_bits)
+        if fits:
+            shift = ZERO
+            found = ZERO
+            for i in range(n):
+                token = np.uint64(ids[np.uint64(first + i)])
+                found |= token
+                if i < LOW_IDS:
+                    value_low |= token << shift
+                else:
+                    value_high |= token << shift
+                shift = ZERO if i == LOW_IDS - 1 else shift + id_bits
+            fits = found >> id_bits == 0
+        if not fits:
             value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
             value_high = put_arena(cache.arena, cache.counters, ids, first, n)
         cache.slots[place + 2] = value_low
@@ -469,6 +494,7 @@ def write_ids(chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, writ
     ids = scratch.ids
     slots = cache.slots
     arena = cache.arena
+    id_bits = np.int64(cache.id_bits[0])
     taken = np.int64(0)
     gap = np.int64(0)
     for end in range(state[HELD_ENDS]):
@@ -490,8 +516,7 @@ def write_ids(chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, writ
                 value_high = slots[np.uint64(place + 3)]
                 count = np.int64(value_low >> COUNT_SHIFT)
                 if count != IN_ARENA:
-                    store_pair(out, written, value_low & VALUE_MASK)
-                    store_pair(out, written + 2, value_high)
+                    put_ids(out, written, value_low, value_high, id_bits)
                     written += count
                     continue
             else:
