@@ -47,6 +47,15 @@ def put_triples(target: Any, to: int, source: Any, at: int) -> int:
 
 
 @machine_operation
+def put_characters(target: Any, to: int, source: Any, at: int, kind: int) -> int:
+    """Write UTF-8 of eight characters of `kind` bytes each, 2 or 4, those at byte `at`; returns its bytes.
+
+    0 if one is a surrogate. Up to 32 bytes are written. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
 def run_mask_code(address: int, entries: Any, masks: Any, words: int, only_ascii: int) -> None:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
     raise AssertionError("machine code where there is no JIT")

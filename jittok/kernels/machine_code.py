@@ -91,6 +91,69 @@ def put_triples(typing_context: Any, target: Any, to: Any, source: Any, at: Any)
 
 
 @intrinsic
+def put_characters(typing_context: Any, target: Any, to: Any, source: Any, at: Any, kind: Any) -> Any:
+    """Write UTF-8 of eight characters of two or four bytes each; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return ir.Constant(_I64, 0)
+        eight = ir.VectorType(_I32, 8)
+
+        def every(value: int) -> Any:
+            return ir.Constant(eight, [value] * 8)
+
+        def part(shift: int) -> Any:
+            return builder.or_(builder.and_(builder.lshr(value, every(shift)), every(0x3F)), every(0x80))
+
+        def joined(lead: int, shift: int) -> Any:
+            whole = builder.or_(builder.lshr(value, every(shift)), every(lead))
+            for i, low in enumerate(range(shift - 6, -1, -6)):
+                whole = builder.or_(whole, builder.shl(part(low), every(8 * i + 8)))
+            return whole
+
+        pointer = _byte_pointer(context, builder, signature.args[2], arguments[2], arguments[3])
+        wide = builder.icmp_unsigned("==", arguments[4], _I64(4))
+        with builder.if_else(wide) as (then, otherwise):
+            with then:
+                codepoints = builder.load(builder.bitcast(pointer, eight.as_pointer()))
+                codepoints.align = 1
+                from_four = builder.block
+            with otherwise:
+                units = builder.load(builder.bitcast(pointer, _UNITS.as_pointer()))
+                units.align = 1
+                units = builder.zext(units, eight)
+                from_two = builder.block
+        value = builder.phi(eight)
+        value.add_incoming(codepoints, from_four)
+        value.add_incoming(units, from_two)
+        whole, kept = value, every(0xFF)
+        for least, lead, shift, bits in ((0x80, 0xC0, 6, 16), (0x800, 0xE0, 12, 24), (0x10000, 0xF0, 18, 32)):
+            longer = builder.icmp_unsigned(">=", value, every(least))
+            whole = builder.select(longer, joined(lead, shift), whole)
+            kept = builder.select(longer, every((1 << bits) - 1), kept)
+        surrogate = builder.icmp_unsigned("==", builder.and_(value, every(0xFFFFF800)), every(0xD800))
+        has_none = builder.icmp_unsigned("==", builder.bitcast(surrogate, _I8), _I8(0))
+        extract = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_I64, [_I64, _I64]), "llvm.x86.bmi.pext.64"
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
+        four = ir.VectorType(_I64, 4)
+        whole, kept = builder.bitcast(whole, four), builder.bitcast(kept, four)
+        size = _I64(0)
+        for i in range(4):
+            mask = builder.extract_element(kept, _I32(i))
+            two = builder.call(extract, [builder.extract_element(whole, _I32(i)), mask])
+            into = _byte_pointer(
+                context, builder, signature.args[0], arguments[0], builder.add(arguments[1], size)
+            )
+            builder.store(two, builder.bitcast(into, _I64.as_pointer())).align = 1
+            size = builder.add(size, builder.lshr(builder.call(count, [mask]), _I64(3)))
+        return builder.select(has_none, size, _I64(0))
+
+    return types.int64(target, types.int64, source, types.int64, types.int64), code
+
+
+@intrinsic
 def run_mask_code(
     typing_context: Any, address: Any, entries: Any, masks: Any, words: Any, only_ascii: Any
 ) -> Any:
