@@ -42,6 +42,7 @@ from jittok.tables import (
     Blanks,
     MergeTables,
     PieceTables,
+    Runs,
     SplitTables,
     UnigramTables,
     WordPieceTables,
@@ -346,6 +347,12 @@ class Joined:
                 whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
             return whole
         return self._outputs[-1]
+
+
+def _find_runs(split: SplitTables) -> Runs:
+    from jittok.build.split_runs import find_runs
+
+    return find_runs(split)
 
 
 def segments_of(
@@ -1019,7 +1026,7 @@ class Engine:
             self._enlarge(worker, text)
         may_compile = worker.bytes_seen >= MUCH_TEXT
         if self._mask_code is None or (self._mask_code == 0 and may_compile and not self._compiled_mask_code):
-            self._mask_code = mask_code(self.plan.last_split, may_compile)
+            self._mask_code = mask_code(self.plan.last_split, may_compile, _find_runs)
             self._compiled_mask_code = may_compile
         worker.chunk.code[0] = self._mask_code
         return worker
