@@ -280,3 +280,25 @@ def test_piece_lengths(space_as_blank):
     for token, (piece, _) in piece_nodes(tables).items():
         assert lengths[token] == len((piece.replace("\u2581", " ") if space_as_blank else piece).encode())
     assert lengths[0] == 0
+
+
+@pytest.mark.parametrize("mark", [None, NORMAL, 3, USER_DEFINED, 5])
+@pytest.mark.parametrize("model_type", [1, 2, 4])
+def test_bytes_of_a_blank(model_type, mark):
+    """With byte fallback, a blank that is no piece becomes the bytes of U+2581."""
+    spm = pytest.importorskip("sentencepiece")
+    pieces = [("<unk>", 0.0, UNKNOWN), *((f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256))]
+    pieces += [("a", -1.0, NORMAL), ("b", -2.0, NORMAL), ("\u2581a", -2.5, NORMAL), ("ba", -3.0, NORMAL)]
+    if mark is not None:
+        pieces.append(("\u2581", 0.0 if mark == 3 else -1.5, mark))
+    texts = ["b a", " b  b", "ab b\u2581b\xe9 \xe9", "   ", "bbb ba "]
+    for dummy in (True, False):
+        for suffix in (True, False):
+            content = small_model(
+                pieces,
+                {"name": "identity", "add_dummy_prefix": dummy, "remove_extra_whitespaces": False},
+                model_type=model_type,
+                byte_fallback=True,
+                treat_whitespace_as_suffix=suffix,
+            )
+            assert_equal_pieces(jittok.load_bytes(content), spm.SentencePieceProcessor(model_proto=content), texts)

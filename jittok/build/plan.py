@@ -25,6 +25,7 @@ from jittok.spec import (
     MarianModel,
     Metaspace,
     Normalizer,
+    PieceType,
     Prepend,
     PreTokenizer,
     Punctuation,
@@ -375,7 +376,9 @@ def _is_compact(spec: TokenizerSpec) -> bool:
     if not isinstance(step, SentencePieceNormalizer) or not step.escape_whitespaces:
         return False
     if model.algorithm == "unigram":
-        return True
+        # Where U+2581 is no piece, the ids are those of its bytes, not of U+0020.
+        kinds = {kind for piece, kind in zip(model.pieces, model.types, strict=True) if piece == MARK}
+        return not model.byte_fallback or not kinds.isdisjoint((PieceType.NORMAL, PieceType.USER_DEFINED))
     from jittok.build.piece_tables import may_leave_blanks
 
     return may_leave_blanks(model.pieces, list(model.types), model.algorithm)
