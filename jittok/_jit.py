@@ -312,7 +312,11 @@ def mask_code(split: Any, may_compile: bool, find_runs: Callable[[Any], Any] | N
         return 0
     tables = (split.program, split.entry_class, split.numbers, split.transitions)
     key = "\n".join(
-        ("mask program with runs" if find_runs else "mask program", source_stamp(), environment[1], *(_digest_of(table.tobytes()) for table in tables))
+        (
+            "mask program with runs" if find_runs else "mask program",
+            *(source_stamp(), environment[1]),
+            *(_digest_of(table.tobytes()) for table in tables),
+        )
     )
     if key in _mask_code_addresses:
         return _mask_code_addresses[key]

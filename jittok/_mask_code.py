@@ -267,9 +267,9 @@ def _add_steps(
             before = load(members, numbers[runs.counted], word, MASK_BASE - 1)
             # How many of the class are before a place, as far as two pre-tokens of them and the first of a third.
             together, boundary = counted, splat(0)
-            for places in range(1, 2 * runs.count + 2):
+            for places in range(1, 2 * runs.period + 2):
                 moved = builder.or_(builder.shl(counted, splat(places)), builder.lshr(before, splat(64 - places)))
-                if places in (runs.count + 1, 2 * runs.count + 1):
+                if places in (runs.period + 1, 2 * runs.period + 1):
                     boundary = builder.or_(boundary, builder.and_(together, builder.not_(moved)))
                 together = builder.and_(together, moved)
             decided = builder.or_(decided, boundary)

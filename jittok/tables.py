@@ -71,8 +71,8 @@ class SplitTables(NamedTuple):
 class Runs(NamedTuple):
     """What follows from whole runs of characters, where the neighbours of a place do not decide (build.split_runs)."""
 
-    counted: frozenset[int]  # classes of whose runs every `count` are a pre-token; empty: there are none
-    count: int
+    counted: frozenset[int]  # classes of whose runs every `period` are a pre-token; empty: there are none
+    period: int
     run: frozenset[int]  # before such a run there is a boundary wherever that is undecided,
     hazards: frozenset[int]  # unless one of these follows the run
 

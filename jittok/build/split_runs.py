@@ -1,9 +1,9 @@
-"""Boundaries within long runs of characters, which no window of a few codepoints shows.
+r"""Boundaries within long runs of characters, which no window of a few codepoints shows.
 
 Two kinds are common, and machine code (:mod:`jittok._mask_code`) finds them without the automaton. A class whose
-runs are cut after so many of them, as ``\\p{N}{1,3}`` does: a run always begins a pre-token, so that the place
+runs are cut after so many of them, as ``\p{N}{1,3}`` does: a run always begins a pre-token, so that the place
 within it decides. And a place followed by a run, as of blanks after a line break, where what ends the run decides:
-``\\s*[\\r\\n]+`` goes on to the last line break, and if there is none, the pre-token ends before the run.
+``\s*[\r\n]+`` goes on to the last line break, and if there is none, the pre-token ends before the run.
 """
 
 from __future__ import annotations
