@@ -58,6 +58,8 @@ _HELPER_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": 
 
 #: True while a code file is compiled, which takes dispatchers of another kind (see ``jittok._compiler``).
 compiling_code_file = False
+#: The level of x86-64 that it is compiled for.
+compiling_level = ""
 
 _lock = threading.RLock()
 
@@ -344,7 +346,7 @@ def is_compiled(function: Callable[..., Any], *arguments: Any) -> bool:
 _mask_code_addresses: dict[str, int] = {}
 
 
-def mask_code(split: Any, may_compile: bool) -> int:
+def mask_code(split: Any, may_compile: bool, find_runs: Callable[[Any], Any] | None = None) -> int:
     """Address of the machine code of a split's mask program; 0 where there is none.
 
     Parameters
@@ -352,13 +354,19 @@ def mask_code(split: Any, may_compile: bool) -> int:
     split : SplitTables
     may_compile
         Compile it, in a tenth of a second or more, if it is not in the cache.
+    find_runs
+        What finds ``tables.Runs`` of a split, when it is compiled; None: without these.
     """
     environment = None if JIT_DISABLED else code_environment()
     if environment is None:
         return 0
-    tables = (split.program, split.entry_class, split.numbers)
+    tables = (split.program, split.entry_class, split.numbers, split.transitions)
     key = "\n".join(
-        ("mask program", source_stamp(), environment[1], *(_digest_of(table.tobytes()) for table in tables))
+        (
+            "mask program with runs" if find_runs else "mask program",
+            *(source_stamp(), environment[1]),
+            *(_digest_of(table.tobytes()) for table in tables),
+        )
     )
     if key in _mask_code_addresses:
         return _mask_code_addresses[key]
@@ -373,7 +381,8 @@ def mask_code(split: Any, may_compile: bool) -> int:
                     return 0
                 from jittok._mask_code import compile_mask_program
 
-                code = compile_mask_program(split, environment[1])
+                runs = None if find_runs is None else find_runs(split)
+                code = compile_mask_program(split, environment[1], runs)
                 _write_code(name, key, code)
             address = _native.address(_native.load(code))
         except Exception:  # whatever fails here, the kernels run the program a step at a time

@@ -68,6 +68,15 @@ class SplitTables(NamedTuple):
     numbers: NDArray[np.int64]  # see START and the others below
 
 
+class Runs(NamedTuple):
+    """What follows from whole runs of characters, where the neighbours of a place do not decide (build.split_runs)."""
+
+    counted: frozenset[int]  # classes of whose runs every `period` are a pre-token; empty: there are none
+    period: int
+    run: frozenset[int]  # before such a run there is a boundary wherever that is undecided,
+    hazards: frozenset[int]  # unless one of these follows the run
+
+
 #: Positions in ``SplitTables.numbers``.
 START = 0  # the start state
 END_CLASS = 1  # the class of the end of a text; masks 0 to END_CLASS are those of the classes
