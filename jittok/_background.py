@@ -30,6 +30,9 @@ BUDGET = 2.0
 #: Seconds to wait for a process in the background, at most.
 LONGEST_WAIT = 180.0
 
+#: Seconds by which requests that are to come last are dated forward.
+_LATER = 3600.0
+
 _LOCK = "background.lock"
 _REQUESTS = "requests"
 _CODE = "import sys; sys.path.insert(0, {!r}); from jittok._background import main; main()"
@@ -59,8 +62,10 @@ def interpret(function: Any, arguments: tuple[Any, ...]) -> int:
     return result
 
 
-def request(folder: Path, name: str, module: str, function: str, arguments: tuple[Any, ...]) -> None:
-    """Have the code file `name` compiled in the background, if that is possible here.
+def request(
+    folder: Path, name: str, module: str, function: str, arguments: tuple[Any, ...], *, last: bool = False
+) -> None:
+    """Have the code file `name` compiled in the background, if that is possible here; with `last`, after all others.
 
     Raises
     ------
@@ -73,6 +78,9 @@ def request(folder: Path, name: str, module: str, function: str, arguments: tupl
         file.parent.mkdir(exist_ok=True)
         temporary = file.with_suffix(f".{os.getpid()}")
         temporary.write_text(json.dumps({"module": module, "function": function, "types": _described(arguments)}))
+        if last:  # the oldest come first
+            later = time.time() + _LATER
+            os.utime(temporary, (later, later))
         os.replace(temporary, file)
     if not _started and _may_start() and not _is_locked(folder):
         _started = True

@@ -95,11 +95,13 @@ def compile_kernel(
         usual = target._internal_codegen
         target._internal_codegen = _Codegen("jittok")
         _jit.compiling_code_file = True
+        _jit.compiling_level = level
         try:
             dispatcher.compile((types.int64, types.int64, types.int64))
         finally:
             target._internal_codegen = usual
             _jit.compiling_code_file = False
+            _jit.compiling_level = ""
         (result,) = dispatcher.overloads.values()
         module = _linked_module(result.library)
         name = result.fndesc.llvm_func_name

@@ -58,6 +58,8 @@ _HELPER_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": 
 
 #: True while a code file is compiled, which takes dispatchers of another kind (see ``jittok._compiler``).
 compiling_code_file = False
+#: The level of x86-64 that it is compiled for.
+compiling_level = ""
 
 _lock = threading.RLock()
 
@@ -224,6 +226,46 @@ class Kernel(Helper):
         arguments = tuple(map(_native.canonical, arguments))
         return self._code(_native.signature(arguments), arguments) is not None
 
+    def is_ready(self, *arguments: Any) -> bool:
+        """Whether a call with arguments like these compiles nothing; if it would, a process in the background does it.
+
+        Where there is no such process, True: who calls must compile.
+        """
+        if self.is_compiled(*arguments):
+            return True
+        from jittok import _background, _native
+
+        if code_environment() is None or not _background.enabled():
+            return True
+        arguments = tuple(map(_native.canonical, arguments))
+        try:
+            name, _ = self._code_file(_native.signature(arguments))
+        except _native.Unsupported:
+            return True
+        folder = cache_folder()
+        if folder is None:
+            return True
+        try:
+            _background.request(folder, name, self.py_func.__module__, self.py_func.__name__, arguments, last=True)
+        except (OSError, ValueError):  # no process can be started here
+            return True
+        return False
+
+    def is_compiled(self, *arguments: Any) -> bool:
+        """Whether there is code for arguments like these, here or in the cache; False where code files are not supported."""
+        if code_environment() is None:
+            return False
+        from jittok import _native
+
+        arguments = tuple(map(_native.canonical, arguments))
+        try:
+            signature = _native.signature(arguments)
+        except _native.Unsupported:
+            return False
+        if signature in self._by_signature:
+            return self._by_signature[signature] is not None
+        return (cache_root() / source_stamp() / self._code_file(signature)[0]).exists()
+
     def _is_postponed(self, signature: str, arguments: tuple[Any, ...]) -> bool:
         """Whether to interpret this call, because nothing is compiled yet and the work is small."""
         if signature in self._by_signature:
@@ -291,10 +333,20 @@ class Kernel(Helper):
         return f"{module}.{self.py_func.__name__}-{_digest(key)}.code", key
 
 
+def is_ready(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a kernel is compiled for arguments like these, or never is; see :meth:`Kernel.is_ready`."""
+    return not isinstance(function, Kernel) or function.is_ready(*arguments)
+
+
+def is_compiled(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether there is machine code of a kernel for arguments like these; see :meth:`Kernel.is_compiled`."""
+    return isinstance(function, Kernel) and function.is_compiled(*arguments)
+
+
 _mask_code_addresses: dict[str, int] = {}
 
 
-def mask_code(split: Any, may_compile: bool) -> int:
+def mask_code(split: Any, may_compile: bool, find_runs: Callable[[Any], Any] | None = None) -> int:
     """Address of the machine code of a split's mask program; 0 where there is none.
 
     Parameters
@@ -302,13 +354,19 @@ def mask_code(split: Any, may_compile: bool) -> int:
     split : SplitTables
     may_compile
         Compile it, in a tenth of a second or more, if it is not in the cache.
+    find_runs
+        What finds ``tables.Runs`` of a split, when it is compiled; None: without these.
     """
     environment = None if JIT_DISABLED else code_environment()
     if environment is None:
         return 0
-    tables = (split.program, split.entry_class, split.numbers)
+    tables = (split.program, split.entry_class, split.numbers, split.transitions)
     key = "\n".join(
-        ("mask program", source_stamp(), environment[1], *(_digest_of(table.tobytes()) for table in tables))
+        (
+            "mask program with runs" if find_runs else "mask program",
+            *(source_stamp(), environment[1]),
+            *(_digest_of(table.tobytes()) for table in tables),
+        )
     )
     if key in _mask_code_addresses:
         return _mask_code_addresses[key]
@@ -323,7 +381,8 @@ def mask_code(split: Any, may_compile: bool) -> int:
                     return 0
                 from jittok._mask_code import compile_mask_program
 
-                code = compile_mask_program(split, environment[1])
+                runs = None if find_runs is None else find_runs(split)
+                code = compile_mask_program(split, environment[1], runs)
                 _write_code(name, key, code)
             address = _native.address(_native.load(code))
         except Exception:  # whatever fails here, the kernels run the program a step at a time

@@ -33,6 +33,7 @@ from jittok.tables import (
     MASK_OR,
     MASK_STRIDE,
     UNDECIDED,
+    Runs,
     SplitTables,
 )
 
@@ -44,14 +45,14 @@ _WORDS = ir.VectorType(_I64, GROUP)
 _ENTRY = "mask_program"
 
 
-def compile_mask_program(split: SplitTables, level: str) -> Code:
-    """Compile the program of `split` for CPUs of a level of x86-64.
+def compile_mask_program(split: SplitTables, level: str, runs: Runs | None = None) -> Code:
+    """Compile the program of `split` for CPUs of a level of x86-64, with what is known of `runs`.
 
     The function takes four whole numbers: the addresses of a chunk's entries and of its masks, the number of words
     that matter, and 1 if the chunk is all ASCII, else 0. It writes the two masks that the program is for, and returns
     nothing.
     """
-    module = llvm.parse_assembly(str(_module(split)))
+    module = llvm.parse_assembly(str(_module(split, runs or Runs(frozenset(), 0, frozenset(), frozenset()))))
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
@@ -148,26 +149,29 @@ class _Diagram:
         return builder.or_(builder.and_(bit, high), builder.and_(builder.not_(bit), low))
 
 
-def _module(split: SplitTables) -> Any:
+def _module(split: SplitTables, runs: Runs) -> Any:
     module = ir.Module("mask_program")
     module.triple = llvm.get_process_triple()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64] * 4), _ENTRY)
     begin = ir.IRBuilder(function.append_basic_block("begin"))
     planes = begin.alloca(_I64, 8 * MASK_STRIDE)
-    members = begin.alloca(_I64, MASK_BASE + len(_decoded(split, False)[2]) * MASK_STRIDE)
+    members = begin.alloca(_I64, MASK_BASE + (len(_decoded(split, False)[2]) + 3) * MASK_STRIDE)
     for pointer in (planes, members):
         pointer.align = 64
     blocks = []
     for only_ascii in (False, True):
         blocks.append(function.append_basic_block("ascii" if only_ascii else "any"))
-        _add_steps(ir.IRBuilder(blocks[-1]), split, only_ascii, planes, members)
+        _add_steps(ir.IRBuilder(blocks[-1]), split, only_ascii, planes, members, runs)
     begin.cbranch(begin.trunc(function.args[3], _I1), blocks[1], blocks[0])
     return module
 
 
-def _add_steps(builder: Any, split: SplitTables, only_ascii: bool, planes: Any, members: Any) -> None:
+def _add_steps(
+    builder: Any, split: SplitTables, only_ascii: bool, planes: Any, members: Any, runs: Runs
+) -> None:
     """Add the code for all chunks or for those that are ASCII; `planes` and `members` are its memory."""
     outputs, operations, sets = _decoded(split, only_ascii)
+    sets += [kinds for kinds in (runs.counted, runs.run, runs.hazards) if kinds and kinds not in sets]
     function = builder.function
     entries_at, masks_at, words = function.args[:3]
     entries = builder.inttoptr(entries_at, _I8.as_pointer())
@@ -211,6 +215,11 @@ def _add_steps(builder: Any, split: SplitTables, only_ascii: bool, planes: Any, 
             builder.cbranch(builder.icmp_unsigned("<", following, end), self.body, self.after)
             builder.position_at_end(self.after)
 
+    # The words before the first and after the last are read, by shifts.
+    end = builder.shl(groups, _I64(3))
+    for i in range(len(sets)):
+        builder.store(_I64(0), place(members, i, _I64(0), MASK_BASE - 1))
+        builder.store(_I64(0), place(members, i, end, MASK_BASE))
     with Loop("transpose", 1) as word:
         block = builder.load(builder.bitcast(builder.gep(entries, [builder.shl(word, _I64(6))]), _BYTES.as_pointer()))
         block.align = 1
@@ -222,11 +231,6 @@ def _add_steps(builder: Any, split: SplitTables, only_ascii: bool, planes: Any, 
         diagram = _Diagram(builder, [load(planes, bit, word) for bit in reversed(range(8))])
         for i, kinds in enumerate(sets):
             store(diagram.function(np.isin(entry_class, sorted(kinds))), members, i, word, MASK_BASE)
-    # The words before the first and after the last are read, by shifts.
-    end = builder.shl(groups, _I64(3))
-    for i in range(len(sets)):
-        builder.store(_I64(0), place(members, i, _I64(0), MASK_BASE - 1))
-        builder.store(_I64(0), place(members, i, end, MASK_BASE))
     numbers = {kinds: i for i, kinds in enumerate(sets)}
     with Loop("decide", GROUP) as word:
         values: dict[Any, Any] = {}
@@ -257,6 +261,39 @@ def _add_steps(builder: Any, split: SplitTables, only_ascii: bool, planes: Any, 
                 after = load(members, numbers[left], word, MASK_BASE + 1)
                 result = builder.or_(builder.lshr(value(left), splat(1)), builder.shl(after, splat(63)))
             values[operation] = result
-        for output, i in zip(outputs, (DECIDED, UNDECIDED), strict=True):
-            store(value(output), masks, int(split.numbers[i]), word, MASK_BASE)
+        decided, undecided = map(value, outputs)
+        if runs.counted:
+            counted = value(runs.counted)
+            before = load(members, numbers[runs.counted], word, MASK_BASE - 1)
+            # How many of the class are before a place, as far as two pre-tokens of them and the first of a third.
+            together, boundary = counted, splat(0)
+            for places in range(1, 2 * runs.period + 2):
+                moved = builder.or_(builder.shl(counted, splat(places)), builder.lshr(before, splat(64 - places)))
+                if places in (runs.period + 1, 2 * runs.period + 1):
+                    boundary = builder.or_(boundary, builder.and_(together, builder.not_(moved)))
+                together = builder.and_(together, moved)
+            decided = builder.or_(decided, boundary)
+            undecided = builder.and_(undecided, builder.or_(builder.not_(counted), together))
+        if runs.run:
+            run, hazards = value(runs.run), value(runs.hazards)
+            run_after = load(members, numbers[runs.run], word, MASK_BASE + 1)
+            hazards_after = load(members, numbers[runs.hazards], word, MASK_BASE + 1)
+            run_before = load(members, numbers[runs.run], word, MASK_BASE - 1)
+
+            def moved_by_one(mask: Any, mask_before: Any) -> Any:
+                return builder.or_(builder.shl(mask, splat(1)), builder.lshr(mask_before, splat(63)))
+
+            # A run ends in its word of the mask or the next, and neither has one that ends otherwise.
+            ends = builder.and_(hazards, moved_by_one(run, run_before))
+            ends = builder.or_(ends, builder.and_(hazards_after, moved_by_one(run_after, run)))
+            clear = builder.and_(
+                builder.icmp_unsigned("==", ends, splat(0)), builder.icmp_unsigned("!=", run_after, splat(-1))
+            )
+            ahead = builder.or_(builder.lshr(run, splat(1)), builder.shl(run_after, splat(63)))
+            found = builder.and_(builder.and_(undecided, run), ahead)
+            found = builder.and_(found, builder.sext(clear, _WORDS))
+            decided = builder.or_(decided, found)
+            undecided = builder.xor(undecided, found)
+        for result, i in ((decided, DECIDED), (undecided, UNDECIDED)):
+            store(result, masks, int(split.numbers[i]), word, MASK_BASE)
     builder.ret_void()

@@ -9,6 +9,8 @@ from jittok.tables import AddedTokenTables, read_only
 
 #: Rows to make room for at first.
 _CAPACITY = 256
+#: Segments that are looked at first for whether there are any tokens.
+_SEGMENTS = 16
 
 
 def find_added_tokens(
@@ -45,3 +47,35 @@ def find_added_tokens(
         if count >= 0:
             return rows[:count]
         capacity = -count
+
+
+def holds_added_tokens(
+    tables: AddedTokenTables,
+    enabled: NDArray[np.bool_],
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> bool:
+    """Whether :func:`find_added_tokens` would find any; where they are many, most of the text need not be read.
+
+    Parameters
+    ----------
+    tables, enabled, data, starts, ends
+        As there.
+    """
+    from jittok.kernels import added_tokens as kernels
+
+    if not len(tables.ids) or not len(starts):
+        return False
+    data, starts, ends = read_only(data), read_only(starts), read_only(ends)
+    if not kernels.may_hold_added_tokens(tables.endings, data, starts, ends, 0, len(starts)):
+        return False
+    rows = np.empty((_CAPACITY, 4), dtype=np.int64)
+    first, step = 0, _SEGMENTS
+    while first < len(starts):
+        last = min(first + step, len(starts))
+        # Below 0: there are more of them than fit.
+        if kernels.find_added_tokens(tables, enabled, data, starts, ends, first, last, rows) != 0:
+            return True
+        first, step = last, 4 * step
+    return False

@@ -42,6 +42,7 @@ from jittok.tables import (
     Blanks,
     MergeTables,
     PieceTables,
+    Runs,
     SplitTables,
     UnigramTables,
     WordPieceTables,
@@ -73,6 +74,8 @@ LARGEST_CACHE_BITS = 20
 PADDING = 64
 #: A large cache begins with room for about so many tokens of the vocabulary, or all of a smaller one.
 PRELOADED_TOKENS = 1 << 15
+#: One of so many bytes of text is looked at to guess how many words there will be.
+SAMPLE_STEP = 4096
 #: Bits of the number of slots for words of a unigram model, 80 bytes each: at most, and what they begin with for much text.
 MOST_UNIGRAM_BITS = 20
 UNIGRAM_BITS = 18
@@ -245,6 +248,8 @@ class Joined:
         What is wanted besides ids.
     expected
         Ids that there will be at most, as a rule: memory that nothing was written to costs nothing.
+    most
+        What no estimate from the chunks so far may exceed: they may be empty texts, which get special tokens too.
     framing
         What is put around each document; only without `spans` and `words`.
     buffers
@@ -252,10 +257,17 @@ class Joined:
     """
 
     def __init__(
-        self, spans: bool, words: bool, expected: int = 0, framing: Framing | None = None, buffers: Buffers | None = None
+        self,
+        spans: bool,
+        words: bool,
+        expected: int = 0,
+        most: int = 0,
+        framing: Framing | None = None,
+        buffers: Buffers | None = None,
     ) -> None:
         self._wanted = spans, words
         self._expected = expected
+        self._most = most
         self._framing = framing
         self._buffers = buffers
         self._lock = threading.Lock()
@@ -304,7 +316,8 @@ class Joined:
         self._total += n
         if not self._outputs or self._outputs[-1].used + n > len(self._outputs[-1].ids):
             output = Output(0, *self._wanted)
-            expected = max(int(self._total / max(share, 1e-9) * 1.05), self._expected)
+            estimate = min(int(self._total / max(share, 1e-9) * 1.05), self._most)
+            expected = max(estimate, self._expected)
             output.make_room(max(expected - before, n), self._buffers)
             self._outputs.append(output)
         output = self._outputs[-1]
@@ -344,6 +357,12 @@ class Joined:
                 whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
             return whole
         return self._outputs[-1]
+
+
+def _find_runs(split: SplitTables) -> Runs:
+    from jittok.build.split_runs import find_runs
+
+    return find_runs(split)
 
 
 def segments_of(
@@ -419,7 +438,7 @@ class Worker:
 
     __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "scratch")
 
-    def __init__(self, n_masks: int, lattice: bool) -> None:
+    def __init__(self, n_masks: int, lattice: bool, id_bits: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import new_chunk
         from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
@@ -427,7 +446,7 @@ class Worker:
         self.chunk = new_chunk(n_masks)
         self.scratch = new_word_scratch(unigram=lattice)
         self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
-        self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16)
+        self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16, id_bits)
         self.bytes_seen = 0
 
 
@@ -449,6 +468,8 @@ class Engine:
         self._text_size = 0
         #: Tokens that a new cache begins with; it has room for three times as many words.
         n_preloaded = 0
+        #: Bits of an id in a slot of a cache: fewer for small vocabularies, of which more ids fit.
+        self._id_bits = 16 if getattr(plan.model, "reachable", _NOTHING).size in range(1, 1 + (1 << 16)) else 18
         #: Id that stands for an unknown token which the vocabulary lacks; -1: none.
         self._missing_unknown = -1
         #: Whether a token always stands for the same bytes.
@@ -569,9 +590,9 @@ class Engine:
                 output.share = _share(source.positions, last)
                 self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
         else:
-            if expected and framing is not None:
-                expected += framing.n_special * source.n_documents
-            joined = Joined(spans, words, expected, framing, self._buffers)
+            n_special = 0 if framing is None else framing.n_special * source.n_documents
+            expected += n_special if expected else 0
+            joined = Joined(spans, words, expected, source.size + n_special, framing, self._buffers)
 
             def encode(number: int) -> None:
                 first, last = chunks[number]
@@ -942,9 +963,9 @@ class Engine:
         """Whether some text holds an added token of a stage."""
         if stage is None:
             return False
-        from jittok.added_tokens import find_added_tokens
+        from jittok.added_tokens import holds_added_tokens
 
-        return bool(wanted.any()) and len(find_added_tokens(stage.tables, wanted, data, start, end)) > 0
+        return bool(wanted.any()) and holds_added_tokens(stage.tables, wanted, data, start, end)
 
     def _cleaned(
         self,
@@ -1004,23 +1025,27 @@ class Engine:
                     "token, special='text' to treat it as ordinary text, or a set of the special tokens to allow"
                 )
 
-    def _acquire(self, n_bytes: int) -> Worker:
+    def _acquire(self, text: NDArray[np.uint8], n_bytes: int) -> Worker:
         worker = self._workers.take()
         if worker is None:
-            worker = Worker(int(self.plan.last_split.numbers[N_MASKS]), isinstance(self._model, UnigramTables))
+            lattice = isinstance(self._model, UnigramTables)
+            worker = Worker(int(self.plan.last_split.numbers[N_MASKS]), lattice, self._id_bits)
         before = worker.bytes_seen
         worker.bytes_seen = before + n_bytes
         if before < SMALL_TEXT <= worker.bytes_seen:
-            self._enlarge(worker)
+            self._enlarge(worker, text)
         may_compile = worker.bytes_seen >= MUCH_TEXT
         if self._mask_code is None or (self._mask_code == 0 and may_compile and not self._compiled_mask_code):
-            self._mask_code = mask_code(self.plan.last_split, may_compile)
+            self._mask_code = mask_code(self.plan.last_split, may_compile, _find_runs)
             self._compiled_mask_code = may_compile
         worker.chunk.code[0] = self._mask_code
         return worker
 
-    def _enlarge(self, worker: Worker) -> None:
-        """Give a worker a larger cache with what it knows, or an emptied one if it is as large as may be."""
+    def _enlarge(self, worker: Worker, text: NDArray[np.uint8]) -> None:
+        """Give a worker a larger cache with what it knows, or an emptied one if it is as large as may be.
+
+        `text` is some of the text to come.
+        """
         from jittok.kernels.bpe import preload_tokens
         from jittok.kernels.word_cache import SLOT_WORDS, new_word_cache, refill_cache
 
@@ -1039,18 +1064,22 @@ class Engine:
         old = worker.cache
         bits = (len(old.slots) // SLOT_WORDS).bit_length()
         if worker.bytes_seen < SMALL_TEXT and bits <= SMALL_CACHE_BITS + 2:
-            worker.cache = new_word_cache(bits, bits - 2, 1 << (bits + 1), 1 << (bits + 3))
+            worker.cache = new_word_cache(bits, bits - 2, 1 << (bits + 1), 1 << (bits + 3), self._id_bits)
         elif bits > LARGEST_CACHE_BITS:
             for array in old:
-                array[:] = 0
+                if array.flags.writeable:
+                    array[:] = 0
             if isinstance(merges, MergeTables | PieceTables):
                 preload_tokens(merges, old, PRELOADED_TOKENS)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
             expected = (self._text_size // 64 + len(old.slots) // SLOT_WORDS).bit_length()
+            if text.size and (text[::SAMPLE_STEP] >= 0x80).mean() > 0.2:
+                # Other scripts have a new word for every 30 bytes, and growing costs much.
+                expected = max(expected, (self._text_size // 12).bit_length())
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
-            worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3))
+            worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3), self._id_bits)
         refill_cache(old, worker.cache)
         if isinstance(merges, MergeTables | PieceTables):
             preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
@@ -1302,7 +1331,8 @@ class Engine:
         lattice = isinstance(model, UnigramTables)
         if isinstance(model, UnigramTables) and model.numbers[UNIGRAM_RULE] == RULE_SENTENCEPIECE:
             return self._run_unigram(model, data, start, end, out, first, part_end, word, length)
-        worker = self._acquire(n_bytes)
+        text = data[start[0] : end[-1]]
+        worker = self._acquire(text, n_bytes)
         if length.size:
             worker.scratch = worker.scratch._replace(token_lengths=self._text_lengths(has_marks))
         state = worker.chunk.state
@@ -1339,7 +1369,7 @@ class Engine:
                 token_lengths = worker.scratch.token_lengths
                 worker.scratch = new_word_scratch(int(state[NEEDED]), lattice)._replace(token_lengths=token_lengths)
             elif status == MORE_CACHE:
-                self._enlarge(worker)
+                self._enlarge(worker, text)
             else:
                 break
         n = int(state[WRITTEN])

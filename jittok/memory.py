@@ -35,7 +35,7 @@ def aligned_zeros(size: int, dtype: Any) -> NDArray[Any]:
 
 
 def zeros(size: int, dtype: Any) -> NDArray[Any]:
-    """An array of zeros, in large pages where the system has them and it fills at least one.
+    """An array of zeros that begins at a cache line, in large pages where the system has them and it fills half of one.
 
     Parameters
     ----------
@@ -46,14 +46,16 @@ def zeros(size: int, dtype: Any) -> NDArray[Any]:
     """
     kind = np.dtype(dtype)
     n_bytes = size * kind.itemsize
-    if n_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if n_bytes < CACHE_LINE:
         return np.zeros(size, kind)
+    if n_bytes < LARGE_PAGE // 2 or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return aligned_zeros(size, kind)
     try:
         # Private: a forked process must not write into this one's arrays.
         area = mmap.mmap(-1, n_bytes + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         area.madvise(mmap.MADV_HUGEPAGE)
     except OSError:
-        return np.zeros(size, kind)
+        return aligned_zeros(size, kind)
     data = np.frombuffer(area, np.uint8)
     begin = -data.ctypes.data % LARGE_PAGE
     return data[begin : begin + n_bytes].view(kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -520,7 +521,16 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
         For a step that is none of these, and for a regular expression that cannot be compiled.
     RegexError
         For a pattern that is not a regular expression.
+
+    Notes
+    -----
+    Rewriters are kept: the same chains come again and again.
     """
+    return _built_rewriter(tuple(steps), compact)
+
+
+@lru_cache(maxsize=32)
+def _built_rewriter(steps: tuple[RewritingStep | _StripNonspacing, ...], compact: bool) -> Rewriter:
     operations: list[_Operation] = []
     suspicion = np.zeros(0x110000, dtype=np.uint8)
     numbers = np.zeros(tables.SUSPICION_NUMBERS, dtype=np.int64)
@@ -558,14 +568,14 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
             from jittok.build.charsmap import charsmap_tables
 
             operation = _Operation("apply_charsmap", (charsmap_tables(step, compact),))
-            return Rewriter(tuple(steps), (operation,), build.no_suspicion(), build.lowercase_tables(), compact)
+            return Rewriter(steps, (operation,), build.no_suspicion(), build.lowercase_tables(), compact)
         if isinstance(step, spec.LlamaCppCleanUp):
             if len(steps) > 1:
                 raise UnsupportedError("llama.cpp's clean-up cannot be combined with other steps")
             from jittok.build.charsmap import clean_up_rules
 
             operation = _Operation("apply_charsmap", (clean_up_rules(step),))
-            return Rewriter(tuple(steps), (operation,), build.no_suspicion(), build.lowercase_tables())
+            return Rewriter(steps, (operation,), build.no_suspicion(), build.lowercase_tables())
         if isinstance(step, spec.UnicodeForm):
             operations.append(_Operation("substitute", (build.unicode_form_tables(step.form),)))
             new = build.unicode_form_suspicion(step.form)
@@ -602,7 +612,7 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
             cleaner = _clean_up_operation(step)
             operations.append(cleaner)
             if len(steps) == 1:  # then it is not asked
-                return Rewriter(tuple(steps), (cleaner,), build.no_suspicion(), build.lowercase_tables())
+                return Rewriter(steps, (cleaner,), build.no_suspicion(), build.lowercase_tables())
             suspicion = _combine(suspicion, build.clean_up_suspicion(cleaner.tables[0]))
         elif isinstance(step, spec.MapBytes):
             operations.append(_Operation("map_bytes", (read_only(byte_alphabet()),)))
@@ -635,7 +645,7 @@ def build_rewriter(steps: Sequence[RewritingStep | _StripNonspacing], *, compact
                 "ByteLevel, Metaspace"
             )
     return Rewriter(
-        tuple(steps),
+        steps,
         tuple(operations),
         build.suspicion_tables(suspicion, numbers),
         build.unicode_form_tables(forms) if forms else build.lowercase_tables(),

@@ -68,6 +68,15 @@ class SplitTables(NamedTuple):
     numbers: NDArray[np.int64]  # see START and the others below
 
 
+class Runs(NamedTuple):
+    """What follows from whole runs of characters, where the neighbours of a place do not decide (build.split_runs)."""
+
+    counted: frozenset[int]  # classes of whose runs every `period` are a pre-token; empty: there are none
+    period: int
+    run: frozenset[int]  # before such a run there is a boundary wherever that is undecided,
+    hazards: frozenset[int]  # unless one of these follows the run
+
+
 #: Positions in ``SplitTables.numbers``.
 START = 0  # the start state
 END_CLASS = 1  # the class of the end of a text; masks 0 to END_CLASS are those of the classes
@@ -319,7 +328,7 @@ class AddedTokenTables(NamedTuple):
     gate: NDArray[np.uint8]  # [65536]
     # A Bloom filter of the last bytes of tokens, up to eight: bit i of it is bit i & 63 of seen[i >> 6]. An L-byte
     # ending, the last byte in the highest place, exclusive or L, times SEEN_FACTOR gives two bits: by its highest bits
-    # and by as many below.
+    # and by as many below. Of tokens of more than four bytes, the last four, exclusive or nothing, give the first bit too.
     seen: NDArray[np.uint64]  # [power of two]
     word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
     word_class_of: NDArray[np.uint8]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._jit import JIT_DISABLED, is_ready
 from .errors import ArgumentTypeError, FormatError, TokenIdError
 from .spec import (
     AddedToken,
@@ -25,6 +26,7 @@ from .spec import (
     DecodeByteLevel,
     DecodeLlamaCpp,
     MapBytes,
+    Model,
     PieceType,
     RankModel,
     SentencePieceModel,
@@ -44,7 +46,12 @@ from .tables import (
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
     VocabularyTables,
+    read_only,
 )
+from .token_columns import Columns, columns_of, ids_of
+
+#: Of so many times fewer ids than there are, white space is counted in their tokens only.
+_FEW_IDS = 16
 
 #: White space as Unicode has it (property White_Space, the same in versions 8 to 18).
 WHITE_SPACE = frozenset(
@@ -106,12 +113,12 @@ def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int
         by_token, ids = model.pieces, np.arange(len(model.pieces))
     else:
         mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
-        by_token, ids = mapping, np.fromiter(mapping.values(), dtype=np.int64, count=len(mapping))
+        by_token, ids = mapping, ids_of(mapping)
     # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
     may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
         isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
     )
-    _check_ids(ids, list(by_token), added, may_share)
+    _check_ids(ids, by_token, added, may_share)
     return by_token, ids, added
 
 
@@ -141,34 +148,35 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     model = spec.model
     by_token, ids, added = check_vocabulary(spec)
     size = int(max(ids.max(initial=-1), added.ids.max(initial=-1))) + 1
-    if np.array_equal(ids, np.arange(size)):
-        by_id: list[Any] = list(by_token)
-    else:
-        by_id = [b"" if isinstance(model, RankModel) else ""] * size
-        for number, key in zip(ids.tolist(), by_token, strict=True):
-            by_id[number] = key
+    columns = columns_of(by_token)
+    n_tokens = len(ids)
+    place_of = np.full(size, -1, np.int64)
+    place_of[ids] = np.arange(n_tokens)
     flags = np.zeros(size, dtype=np.uint8)
     flags[ids] = PRESENT
     if isinstance(model, SentencePieceModel):
         flags[model.of_type(PieceType.CONTROL, PieceType.UNKNOWN)] |= SPECIAL
     of_model = flags.astype(bool)
-    contents: Sequence[Any] = added.contents
-    if isinstance(model, RankModel):
-        contents = [content.encode() for content in contents]
-    # The model may make the same string from the text's bytes; another string replaces the model's.
-    for place in np.flatnonzero(of_model[added.ids]).tolist():
-        number = int(added.ids[place])
-        of_model[number] = by_id[number] == contents[place]
-    for number, content in zip(added.ids.tolist(), contents, strict=True):
-        by_id[number] = content
+    if len(added):
+        contents = columns_of(added.contents)
+        # The model may make the same string from the text's bytes; another string replaces the model's.
+        shared = np.flatnonzero(of_model[added.ids])
+        numbers = added.ids[shared]
+        of_model[numbers] = _same_strings(columns, place_of[numbers], contents, shared)
+        place_of[added.ids] = n_tokens + np.arange(len(added))
+        columns = Columns(
+            np.concatenate([columns.data, contents.data]),
+            np.concatenate([columns.indptr, columns.indptr[-1] + contents.indptr[1:]]),
+        )
     flags[added.ids] |= added_token_flags(added, spec.reference)
-    encoded = _encoded(by_id)
-    strings, string_indptr = _joined(encoded)
+    strings, string_indptr = columns.take(place_of) if size else Columns(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+    _check_surrogates(strings, model)
     token_bytes, bytes_indptr = strings, string_indptr
     if spec.decoders and isinstance(spec.decoders[0], DecodeLlamaCpp):
+        by_id = Columns(strings, string_indptr).strings()
         token_bytes, bytes_indptr = _joined(llama_cpp_bytes(by_id, spec.decoders[0]))
     elif is_byte_level(spec) and not isinstance(model, RankModel):
-        token_bytes, bytes_indptr = _from_alphabet(by_id, strings, string_indptr, of_model)
+        token_bytes, bytes_indptr = _from_alphabet(strings, string_indptr, of_model)
 
     # Added tokens first: of two equal strings (in odd files) theirs is the one that is found.
     present = np.flatnonzero(flags)
@@ -176,10 +184,13 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     if isinstance(model, UnigramModel | SentencePieceModel):
         # Here the model itself may have a string twice, and says which one is found.
         found = model.vocab
-        order = order * 2 + np.array([found.get(by_id[number]) != number for number in present.tolist()])
-    present = present[np.argsort(order, kind="stable")]
-    hashes = np.fromiter(map(crc32, map(encoded.__getitem__, present.tolist())), np.uint32, len(present))
-    order = np.argsort(hashes, kind="stable")
+        if len(found) < n_tokens:
+            by_id = Columns(strings, string_indptr).take(present).strings()
+            order = order * 2 + np.array([found.get(s) != i for i, s in zip(present.tolist(), by_id, strict=True)])
+    present = present[np.argsort(order, kind="stable")] if order.any() else present
+    hashes = _hashes(strings, string_indptr)[present]
+    keys = np.sort(hashes.astype(np.uint64) << np.uint64(32) | np.arange(len(hashes), dtype=np.uint64))
+    order = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     tables = VocabularyTables(
         strings,
         string_indptr,
@@ -277,23 +288,46 @@ def added_token_flags(tokens: AddedTokens, reference: str) -> NDArray[np.uint8]:
     return result
 
 
-def _encoded(tokens: list[Any]) -> list[bytes]:
-    if not tokens or isinstance(tokens[0], bytes):
-        return tokens
-    try:
-        return list(map(str.encode, tokens))
-    except UnicodeEncodeError as error:
-        raise FormatError(
-            f"the vocabulary's token {error.object!r} holds a lone surrogate; no text can contain it"
-        ) from None
+def _same_strings(
+    left: Columns, left_places: NDArray[np.int64], right: Columns, right_places: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether strings of two columns are the same, one by one."""
+    pairs = (columns.take(places) for columns, places in ((left, left_places), (right, right_places)))
+    blobs = [(columns.data.tobytes(), columns.indptr.tolist()) for columns in pairs]
+    (a, a_at), (b, b_at) = blobs
+    n = len(left_places)
+    return np.array([a[a_at[i] : a_at[i + 1]] == b[b_at[i] : b_at[i + 1]] for i in range(n)], np.bool_)
+
+
+def _check_surrogates(strings: NDArray[np.uint8], model: Model) -> None:
+    """Refuse tokens with half of a surrogate pair, which in UTF-8 would be 0xED and then 0xA0 or more."""
+    if isinstance(model, RankModel) or len(strings) < 2:
+        return
+    for place in np.flatnonzero((strings[:-1] == 0xED) & (strings[1:] >= 0xA0))[:1].tolist():
+        near = strings[max(place - 20, 0) : place + 3].tobytes().decode("utf-8", "backslashreplace")
+        raise FormatError(f"the vocabulary's token {near!r} holds a lone surrogate; no text can contain it")
+
+
+def _hashes(strings: NDArray[np.uint8], indptr: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """``crc32`` of each string."""
+    from .kernels.hash_tables import check_sums
+
+    sums = np.empty(len(indptr) - 1, np.uint32)
+    arguments = read_only(strings), read_only(indptr), _remainders(), sums
+    if not JIT_DISABLED and is_ready(check_sums, *arguments):
+        check_sums(*arguments)
+        return sums
+    blob, bounds = strings.tobytes(), indptr.tolist()
+    parts = [blob[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return np.fromiter(map(crc32, parts), np.uint32, len(parts))
 
 
 def _check_ids(
-    ids: NDArray[np.int64], tokens: list[Any], added: AddedTokens, may_share: bool
+    ids: NDArray[np.int64], by_token: Iterable[Any], added: AddedTokens, may_share: bool
 ) -> None:
     if len(ids) and ids.min() < 0:
         worst = int(np.argmin(ids))
-        raise FormatError(f"the vocabulary's token {tokens[worst]!r} has the id {ids[worst]}: expected 0 or more")
+        raise FormatError(f"the vocabulary's token {list(by_token)[worst]!r} has the id {ids[worst]}: expected 0 or more")
     for place in np.flatnonzero(added.ids < 0)[:1].tolist():
         raise FormatError(
             f"the added token {added.contents[place]!r} has the id {added.ids[place]}: expected 0 or more"
@@ -309,6 +343,7 @@ def _check_ids(
     counts = np.bincount(ids) if len(ids) else np.zeros(0, dtype=np.int64)
     if len(counts) and counts.max() > 1 and not may_share:
         twice = int(np.argmax(counts))
+        tokens = list(by_token)
         names = [repr(tokens[i]) for i in np.flatnonzero(ids == twice)[:2].tolist()]
         raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
 
@@ -319,36 +354,56 @@ def _joined(parts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(b"".join(parts), dtype=np.uint8).copy(), indptr
 
 
+@cache
+def _remainders() -> NDArray[np.uint32]:
+    """The remainder of each byte for CRC-32."""
+    values = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        values = np.where(values & 1, values >> 1 ^ np.uint32(0xEDB88320), values >> 1).astype(np.uint32)
+    return read_only(values)
+
+
 def _from_alphabet(
-    texts: list[str], strings: NDArray[np.uint8], indptr: NDArray[np.int64], of_model: NDArray[np.bool_]
+    strings: NDArray[np.uint8], indptr: NDArray[np.int64], of_model: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes that byte-level token strings stand for; `strings` and `indptr` are those of `texts`.
+    """Return the bytes that byte-level token strings stand for.
 
     A token of the model with any character outside the alphabet stands for its own UTF-8, as the
     reference decodes it; so does every token that is not the model's.
     """
-    chosen = np.flatnonzero(of_model)
-    texts = [texts[number] for number in chosen.tolist()]
-    codepoints = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    ends = np.cumsum(lengths)
-    # The last entry stands for all codepoints outside the alphabet.
-    byte_of = np.append(alphabet_bytes(), np.int16(-1))
-    mapped = byte_of[np.minimum(codepoints, len(byte_of) - 1)]
-    outside = np.zeros(len(codepoints) + 1, dtype=np.int64)
+    begins = (strings & 0xC0) != 0x80
+    first = np.flatnonzero(begins)
+    # Characters of the alphabet have one or two bytes.
+    pair = strings[first].astype(np.uint16) << 8
+    wide = np.flatnonzero(pair >= 0x8000)
+    pair[wide] |= strings[np.minimum(first[wide] + 1, len(strings) - 1)]
+    mapped = _byte_of_pair()[pair]
+    count = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum(begins, out=count[1:])
+    ends = count[indptr]
+    lengths = np.diff(ends)
+    outside = np.zeros(len(mapped) + 1, np.int64)
     np.cumsum(mapped < 0, out=outside[1:])
-    is_inside = outside[ends] == outside[ends - lengths]
-    plain = np.zeros(len(of_model), dtype=np.bool_)
-    plain[chosen] = is_inside
+    is_mapped = of_model & (np.diff(outside[ends]) == 0)
     own_sizes = np.diff(indptr)
-    sizes = own_sizes.copy()
-    sizes[chosen[is_inside]] = lengths[is_inside]
-    result_indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
-    is_mapped = np.repeat(plain, sizes)
-    result = np.empty(len(is_mapped), dtype=np.uint8)
-    result[is_mapped] = mapped[np.repeat(is_inside, lengths)]
-    result[~is_mapped] = strings[np.repeat(~plain, own_sizes)]
+    sizes = np.where(is_mapped, lengths, own_sizes)
+    result_indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    if is_mapped.all():
+        return mapped.astype(np.uint8), result_indptr
+    result = np.empty(int(result_indptr[-1]), np.uint8)
+    places = np.repeat(is_mapped, sizes)
+    result[places] = mapped[np.repeat(is_mapped, lengths)]
+    result[~places] = strings[np.repeat(~is_mapped, own_sizes)]
     return result, result_indptr
+
+
+@cache
+def _byte_of_pair() -> NDArray[np.int16]:
+    """The byte that a character of the alphabet stands for, by its first byte in UTF-8 and the second; -1 elsewhere."""
+    byte_of = np.full(1 << 16, -1, np.int16)
+    for byte, codepoint in enumerate(byte_alphabet().tolist()):
+        byte_of[int.from_bytes(chr(codepoint).encode().ljust(2, b"\0"), "big")] = byte
+    return byte_of
 
 
 class Vocabulary:
@@ -560,19 +615,32 @@ class Vocabulary:
         """Return what an unknown token is shown as that stands for some of the original text."""
         return text if not text or self._surface is None else self._surface(text)
 
-    def trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return how many characters of white space each token string begins and ends with.
+    def trim_counts(self, ids: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Return how many characters of white space token strings begin and end with.
+
+        Parameters
+        ----------
+        ids
+            The tokens that it is asked of, inside the vocabulary.
 
         Returns
         -------
-        leading, trailing : int32[size]
+        leading, trailing : int32[k]
             White space is U+0120 (the blank of the byte alphabet) or any character of White_Space.
+        places : int32[n]
+            Where the counts of each token are: its id, where those of all tokens are known.
         """
-        return self._trim_counts
+        if "_trim_counts" not in vars(self) and len(ids) * _FEW_IDS < self.size:
+            used, places = np.unique(ids, return_inverse=True)
+            return *self._counts(used), read_only(places.astype(np.int32))
+        return *self._trim_counts, read_only(np.asarray(ids, np.int32))
 
     @cached_property
     def _trim_counts(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        texts = self.tokens(np.arange(self.size))
+        return self._counts(np.arange(self.size))
+
+    def _counts(self, ids: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        texts = self.tokens(ids)
         codepoints = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
         ends = np.cumsum(lengths)
@@ -583,10 +651,7 @@ class Vocabulary:
         last = np.insert(ink, 0, -1)[np.searchsorted(ink, ends)]
         leading = np.minimum(first, ends) - begins
         trailing = ends - np.maximum(last + 1, begins)
-        counts = leading.astype(np.int32), trailing.astype(np.int32)
-        for array in counts:
-            array.flags.writeable = False
-        return counts
+        return read_only(leading.astype(np.int32)), read_only(trailing.astype(np.int32))
 
 
 def outer_white_space(text: str, more: str = "") -> tuple[int, int]:

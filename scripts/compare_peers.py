@@ -162,10 +162,23 @@ def timed(function: Callable[[], Any]) -> tuple[float, float, Any]:
     return cpu, wall, result
 
 
+def peak_memory() -> float:
+    """Megabytes that this process has had in memory at most."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)
+
+
 def work(job: dict[str, Any]) -> dict[str, Any]:
     """One measurement, in a fresh process."""
     library = ADAPTERS[job["library"]](job["files"], job.get("threads", 1))
     mode = job["mode"]
+    if mode == "memory":
+        texts = documents_of(job)
+        size, loaded = sum(len(text.encode("utf-8")) for text in texts), peak_memory()
+        library.run(texts)
+        return {"size": size, "loaded": loaded, "peak": peak_memory()}
     call = {"lists": library.lists, "spans": library.spans}.get(mode, library.run)
     for _ in range(2):
         call(WARM_UP)
@@ -447,6 +460,21 @@ def report(plan: Plan, parts: set[str], raw: dict[str, Any], picture: str | None
             results[family, corpus] = interleaved(plan, family, plan.usable(family, libraries), job)
         raw[mode] = {"/".join(key): value for key, value in results.items()}
         out.append(f"### {title}\n\n" + rate_table(plan, results, key, verdicts))
+        if mode == "threads":
+            out.append(f"### {title}, the same text again\n\n" + rate_table(plan, results, "repeat_wall", verdicts))
+
+    if "memory" in parts:
+        rows = []
+        for family in plan.families:
+            print(f"memory {family}", file=sys.stderr)
+            answers = interleaved(plan, family, plan.usable(family), {"mode": "memory", "corpus": plan.corpora[corpus]})
+            raw.setdefault("memory", {})[family] = answers
+            for name, answer in answers.items():
+                if "error" not in answer:
+                    row = [f"{answer['size'] / 1e6:.0f}", f"{answer['loaded']:.0f}", f"{answer['peak']:.0f}"]
+                    rows.append([family, name, *row])
+        header = ["family", "library", "MB of text", "MB before encoding", "MB at most"]
+        out.append("### Memory of a process: loaded, with its text, and after encoding it\n\n" + table(header, rows))
 
     ordinary = [family for family in plan.families if kind_of(family) == "BPE"]
     hard = ["cl100k" if "cl100k" in ordinary else ordinary[0]] if ordinary else []
@@ -479,7 +507,7 @@ def report(plan: Plan, parts: set[str], raw: dict[str, Any], picture: str | None
     return "\n".join(out)
 
 
-PARTS = ("throughput", "short", "lists", "spans", "threads", "pathological", "start-up")
+PARTS = ("throughput", "short", "lists", "spans", "threads", "memory", "pathological", "start-up")
 
 
 def main() -> int:

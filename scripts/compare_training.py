@@ -220,11 +220,15 @@ def growth_of_all(data: Path, out: Path) -> None:
     print(out)
 
 
-def growth(data: Path, out: Path) -> None:
-    """CPU time of counting and of merging, by megabytes and by tokens; a plot of both."""
+def growth(
+    data: Path, out: Path, megabytes: Sequence[int] = (1, 4, 16, 64), sizes: Sequence[int] = (1000, 4000, 16_000, 64_000)
+) -> list[tuple[int, int, float, float, int, int]]:
+    """CPU time of counting and of merging, by megabytes and by tokens; a plot of both.
+
+    Rows of megabytes, tokens, seconds of counting, seconds of learning, different words, letters of these.
+    """
     import jittok
 
-    megabytes, sizes = (1, 4, 16, 64), (1000, 4000, 16_000, 64_000)
     encoded = _long_text(data)
     jittok.train_bpe(["some words"], pre_tokenizer="gpt2", vocab_size=300)
     rows = []
@@ -260,6 +264,7 @@ def growth(data: Path, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=110)
     print(out)
+    return rows
 
 
 def main() -> int:

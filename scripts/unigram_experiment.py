@@ -176,35 +176,33 @@ def plot(rows: list[tuple[int, dict[str, float]]], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--corpora", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--plot", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
+Row = tuple[int, dict[str, float]]
 
-    encoders = Encoders(arguments.models)
+
+def experiment(
+    models: Path, corpora: Path, rounds: int, lengths: list[int] = LENGTHS
+) -> tuple[list[tuple[str, int, dict[str, float]]], list[Row]]:
+    """Microseconds for the article's sentences (name, characters, times) and for texts of growing length."""
+    encoders = Encoders(models)
     named = []
     for name, sentence in SENTENCES.items():
         text = encoders.original.normalize(sentence)
-        named.append((name, len(text), measure(encoders, text, arguments.rounds)))
+        named.append((name, len(text), measure(encoders, text, rounds)))
         print(name, named[-1][1:], flush=True)
-    english = encoders.original.normalize((arguments.corpora / "english.txt").read_text(encoding="utf-8")[:200_000])
+    english = encoders.original.normalize((corpora / "english.txt").read_text(encoding="utf-8")[:200_000])
     rows = []
-    for length in LENGTHS:
-        rows.append((length, measure(encoders, english[1000 : 1000 + length], arguments.rounds)))
+    for length in lengths:
+        rows.append((length, measure(encoders, english[1000 : 1000 + length], rounds)))
         print(length, {key: round(value, 2) for key, value in rows[-1][1].items()}, flush=True)
+    return named, rows
 
+
+def report(named: list[tuple[str, int, dict[str, float]]], rows: list[Row]) -> list[str]:
+    """What came out, as lines of Markdown."""
     header = ["", "nested", "trie", "sentencepiece", "tokenizers", "nested to trie", "sentencepiece to trie"]
     header += ["tokenizers to trie"]
     grown = {name: growth(rows, name, 300, LONGEST_NESTED) for name in ENCODERS}
-    report = [
-        BEGIN,
-        "",
-        f"{platform.machine()}, Python {platform.python_version()}, one thread; XLNet's model, CPU microseconds a text.",
-        "",
+    return [
         table([header[0], "characters", *header[1:]], [[name, str(n), *cells(times)] for name, n, times in named]),
         "",
         "By length, pieces of English text:",
@@ -217,11 +215,25 @@ def main() -> None:
         "",
         "![Time by length](img/unigram-length.png)",
         "",
-        END,
     ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--corpora", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--plot", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+
+    named, rows = experiment(arguments.models, arguments.corpora, arguments.rounds)
+    python = platform.python_version()
+    machine = f"{platform.machine()}, Python {python}, one thread; XLNet's model, CPU microseconds a text."
+    lines = [BEGIN, "", machine, "", *report(named, rows), END]
     text = arguments.out.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    arguments.out.write_text(before + "\n".join(report) + rest.split(END)[1], encoding="utf-8")
+    arguments.out.write_text(before + "\n".join(lines) + rest.split(END)[1], encoding="utf-8")
     plot(rows, arguments.plot / "unigram-length.png")
 
 

@@ -356,21 +356,28 @@ def plot_languages(rates: list[Rate], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--corpora", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True, help="Markdown file with the two marks")
-    parser.add_argument("--plot", type=Path, help="folder for the plots; needs matplotlib")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--sentences", type=int, default=20_000, help="the most of each text")
-    options = parser.parse_args()
+@dataclasses.dataclass
+class Results:
+    """Everything that was measured."""
+
+    by_length: list[tuple[int, dict[str, float]]]
+    english: Rate
+    many: Rate  # sentences of all documents together
+    documents: list[Rate]  # one document each
+
+    def ratio(self, rate: Rate) -> float:
+        """How many times jittok is as fast as tokenizers, end to end."""
+        return rate.text["tokenizers"] / rate.text["jittok"]
+
+
+def experiment(models: Path, corpora: Path, rounds: int, most: int, most_documents: int | None = None) -> Results:
+    """Measure everything; of each text at most so many sentences."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from tokenizers.normalizers import BertNormalizer
 
     lower = BertNormalizer(clean_text=True, handle_chinese_chars=True, lowercase=True)
     cased = BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=False)
-    english = (options.corpora / "english.txt").read_text(encoding="utf-8")[:3_000_000]
+    english = (corpora / "english.txt").read_text(encoding="utf-8")[:3_000_000]
 
     def clean(normalizer: Any) -> Callable[[str], str]:
         # the record separator, which clean-up would remove, stands for line ends
@@ -381,58 +388,71 @@ def main() -> None:
         import nanotoken
 
         for key, name in (("uncased", "bert-base-uncased"), ("cased", "bert-base-multilingual-cased")):
-            nano[key] = nanotoken.Tokenizer(options.models / "wordpiece" / name / "tokenizer.json")
+            nano[key] = nanotoken.Tokenizer(models / "wordpiece" / name / "tokenizer.json")
     else:
         print("nanotoken is not installed and is left out")
 
-    by_length = words_by_length(load_model(options.models, "bert-base-uncased", 1 << 20), english, options.rounds)
-    uncased = load_model(options.models, "bert-base-uncased")
-    multilingual = load_model(options.models, "bert-base-multilingual-cased")
+    by_length = words_by_length(load_model(models, "bert-base-uncased", 1 << 20), english, rounds)
+    uncased = load_model(models, "bert-base-uncased")
+    multilingual = load_model(models, "bert-base-multilingual-cased")
     generator = random.Random(1)
 
-    lines = [line for document in sentences(options.corpora / "english.txt", clean(lower), 0, 1 << 30) for line in document]
+    lines = [line for document in sentences(corpora / "english.txt", clean(lower), 0, 1 << 30) for line in document]
     generator.shuffle(lines)
-    on_english = sentences_of(uncased, lines[: options.sentences], options.rounds, nano["uncased"])
-    documents = sentences(options.corpora / "multi.txt", clean(cased), *DECLARATION)
+    on_english = sentences_of(uncased, lines[:most], rounds, nano["uncased"])
+    documents = sentences(corpora / "multi.txt", clean(cased), *DECLARATION)
     lines = [line for document in documents for line in document]
     generator.shuffle(lines)
-    on_multi = sentences_of(multilingual, lines[: options.sentences], options.rounds, nano["cased"])
-    rates = [sentences_of(multilingual, document, options.rounds, nano["cased"]) for document in documents]
-    ratios = sorted(rate.text["tokenizers"] / rate.text["jittok"] for rate in rates)
+    on_multi = sentences_of(multilingual, lines[:most], rounds, nano["cased"])
+    rates = [sentences_of(multilingual, document, rounds, nano["cased"]) for document in documents[:most_documents]]
+    return Results(by_length, on_english, on_multi, rates)
 
-    ours = on_multi.text["tokenizers"] / on_multi.text["jittok"]
-    linear = on_english.words["tokenizers"] / on_english.words["LinMaxMatch"]
-    whole = on_english.text["tokenizers"] / on_english.text["jittok"]
+
+def report(results: Results) -> list[str]:
+    """What came out, as lines of Markdown."""
+    ratios = sorted(map(results.ratio, results.documents))
+    linear = results.english.words["tokenizers"] / results.english.words["LinMaxMatch"]
     published = ", ".join(f"{value} times {name}" for name, value in PAPER.items())
-    report = [
-        BEGIN,
+    return [
+        report_words(results.by_length),
         "",
-        f"{platform.machine()}, Python {platform.python_version()}, one thread, CPU time.",
+        *report_sentences("bert-base-uncased", results.english, "English sentences"),
+        *report_sentences(
+            "bert-base-multilingual-cased", results.many, f"{len(results.documents)} documents, many languages"
+        ),
+        f"End to end on many languages: {results.ratio(results.many):.1f} times tokenizers. The paper reports {published}.",
         "",
-        report_words(by_length),
+        f"English: LinMaxMatch alone, word by word, {linear:.1f} times tokenizers' model; end to end"
+        f" {results.ratio(results.english):.1f} times tokenizers.",
         "",
-        *report_sentences("bert-base-uncased", on_english, "English sentences"),
-        *report_sentences("bert-base-multilingual-cased", on_multi, f"{len(documents)} documents, many languages"),
-        f"End to end on many languages: {ours:.1f} times tokenizers. The paper reports {published}.",
-        "",
-        f"English: LinMaxMatch alone, word by word, {linear:.1f} times tokenizers' model; end to end {whole:.1f} times"
-        " tokenizers.",
-        "",
-        f"The {len(rates)} documents one by one: from {ratios[0]:.1f} to {ratios[-1]:.1f} times tokenizers, half of them"
+        f"The {len(ratios)} documents one by one: from {ratios[0]:.1f} to {ratios[-1]:.1f} times tokenizers, half of them"
         f" above {ratios[len(ratios) // 2]:.1f}.",
         "",
         "![Speed by language](img/wordpiece-languages.png)",
         "",
-        END,
     ]
-    print("\n".join(report))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--corpora", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="Markdown file with the two marks")
+    parser.add_argument("--plot", type=Path, help="folder for the plots; needs matplotlib")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sentences", type=int, default=20_000, help="the most of each text")
+    options = parser.parse_args()
+    results = experiment(options.models, options.corpora, options.rounds, options.sentences)
+    machine = f"{platform.machine()}, Python {platform.python_version()}, one thread, CPU time."
+    lines = [BEGIN, "", machine, "", *report(results), END]
+    print("\n".join(lines))
     text = options.out.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    options.out.write_text(before + "\n".join(report) + rest.split(END)[1], encoding="utf-8")
+    options.out.write_text(before + "\n".join(lines) + rest.split(END)[1], encoding="utf-8")
     if options.plot is not None:
         options.plot.mkdir(parents=True, exist_ok=True)
-        plot_words(by_length, options.plot / "wordpiece-words.png")
-        plot_languages(rates, options.plot / "wordpiece-languages.png")
+        plot_words(results.by_length, options.plot / "wordpiece-words.png")
+        plot_languages(results.documents, options.plot / "wordpiece-languages.png")
 
 
 if __name__ == "__main__":

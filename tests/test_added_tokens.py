@@ -17,7 +17,7 @@ from jittok._jit import JIT_DISABLED
 from jittok.added_tokens import find_added_tokens
 from jittok.build import added_tokens as build_module
 from jittok.build.added_tokens import build_added_tokens
-from jittok.formats import tokenizer_json
+from jittok.formats import json_parts, tokenizer_json
 from jittok.kernels import added_tokens as kernels
 from jittok.spec import AddedToken
 from jittok.tables import AddedTokenTables
@@ -394,7 +394,7 @@ def json_of(tokens, chooser, indent):
 
 def as_many(data):
     """What is read when some tokens are many already."""
-    with mock.patch.multiple(tokenizer_json, _MANY=1, _MANY_BYTES=1):
+    with mock.patch.multiple(json_parts, _LEAST_BYTES=1, _MANY_BYTES=1):
         return tokenizer_json.read(data, "file")
 
 
@@ -408,9 +408,9 @@ def test_many_added_tokens_are_read_as_few_are(indent):
             for _ in range(chooser.randint(1, 9))
         ]
         data = json_of(tokens, chooser, indent)
-        with mock.patch.multiple(tokenizer_json, _MANY=1, _MANY_BYTES=1):
-            taken = tokenizer_json._without_many_added_tokens(data)
-        assert taken is not None and taken[1] == tuple(tokens)
+        with mock.patch.multiple(json_parts, _LEAST_BYTES=1, _MANY_BYTES=1):
+            taken = json_parts.read_parts(data, tokenizer_json._FLAGS)
+        assert taken is not None and taken.added == tuple(tokens)
         assert as_many(data).added_tokens == tokenizer_json.read(data, "file").added_tokens
 
 

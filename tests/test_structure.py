@@ -26,7 +26,8 @@ LAYERS = [
     ["jittok._jit", "jittok._native", "jittok._linker", "jittok._compiler", "jittok._mask_code", "jittok._background"]
     + ["jittok.kernels.machine", "jittok.kernels.machine_code"],
     ["jittok.kernels"],
-    ["jittok.text", "jittok._strings", "jittok.vocabulary", "jittok.added_tokens", "jittok.build"]
+    ["jittok.text", "jittok._strings", "jittok.token_columns", "jittok.vocabulary", "jittok.added_tokens"]
+    + ["jittok.build"]
     + ["jittok.sampling", "jittok.merge_sampling"],
     ["jittok.rewriting"],
     ["jittok.build.plan"],
@@ -36,9 +37,10 @@ LAYERS = [
     ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],
     ["jittok.tokenizer", "jittok.interop"],  # a tokenizer makes wrappers of itself, and these load tokenizers
-    ["jittok.corpus"],
+    ["jittok.generation"],
+    ["jittok.corpus", "jittok.report"],
     ["jittok.training"],
-    ["jittok.interop.shared_file"],
+    ["jittok.interop.shared_file", "jittok.interop.hf_training"],
     ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
     ["jittok"],
     ["jittok.interop.peers"],

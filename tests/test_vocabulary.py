@@ -96,7 +96,7 @@ def test_empty_vocabulary():
     assert len(vocabulary) == vocabulary.size == 0
     assert vocabulary.token_to_id("a") is None
     assert vocabulary.id_to_token(0) is None
-    assert [len(a) for a in vocabulary.trim_counts()] == [0, 0]
+    assert [len(a) for a in vocabulary.trim_counts(np.zeros(0, np.int32))] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,9 @@ def test_equal_hashes_are_told_apart():
 
 def test_trim_counts():
     made = small({"ĠĠaĠ": 0, "ĠĊ": 1, " \u3000": 2, "": 3, "x": 4, "\u2003y": 5})
-    leading, trailing = Vocabulary(build_vocabulary(made)).trim_counts()
+    vocabulary = Vocabulary(build_vocabulary(made))
+    leading, trailing, places = vocabulary.trim_counts(np.arange(vocabulary.size))
+    assert places.tolist() == list(range(vocabulary.size))
     assert leading.tolist() == [2, 1, 2, 0, 0, 1]
     assert trailing.tolist() == [1, 0, 2, 0, 0, 0]
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jittok import tables
+from jittok._jit import is_compiled
 from jittok.spec import AddedToken, AddedTokens
 from jittok.tables import read_only
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Below this many bytes of tokens, plain Python builds the automaton faster than a kernel is loaded.
+#: Below this many bytes of tokens, plain Python builds the automaton faster than a kernel is loaded; and compiled.
+_TINY = 500
 _SMALL = 20_000
 #: So many strings whose order the first bytes do not decide are sorted by Python, which compares long ones quickly.
 _FEW = 1000
@@ -73,12 +75,13 @@ def build_added_tokens(
     depths = np.zeros(n_bytes + 1, dtype=np.int32)
     strings = np.zeros(n_bytes, dtype=np.uint8)
     scratch = np.zeros((4, len(order)), dtype=np.int32)
-    build: Any = kernels.build_automaton
-    if n_bytes < _SMALL:
-        build = getattr(build, "py_func", build)
-    n_states = build(
+    arguments = (
         order, read_only(indptr), read_only(data), child_start, labels, fallback, longest, depths, strings, scratch
-    )
+    )  # fmt: skip
+    build: Any = kernels.build_automaton
+    if n_bytes < _TINY or (n_bytes < _SMALL and not is_compiled(build, *arguments)):
+        build = getattr(build, "py_func", build)
+    n_states = build(*arguments)
     # Most tokens begin or end alike, so that far less is used than there might have been.
     used = [array[:n_states].copy() for array in (labels, fallback, longest, depths)]
     child_start = child_start[: n_states + 1].copy()
@@ -266,6 +269,12 @@ def _filter(
         gate[pairs[lengths == length]] |= np.uint8(1 << (length - 2))
     bits = max(10, (_BITS_PER_TOKEN * len(ends)).bit_length())
     seen = np.zeros(1 << bits, dtype=np.bool_)
+    # Of longer ones, the last four bytes as if they were all, with a length that none has.
+    four = ends[lengths > 4]
+    key = np.zeros(len(four), np.uint64)
+    for i in range(4):
+        key |= data[four - 1 - i].astype(np.uint64) << np.uint64(56 - 8 * i)
+    seen[key * np.uint64(tables.SEEN_FACTOR) >> np.uint64(64 - bits)] = True
     long = lengths > 2
     ends, lengths = ends[long], lengths[long]
     key = np.zeros(len(ends), np.uint64)

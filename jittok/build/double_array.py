@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import UnsupportedError
 from jittok.tables import read_only
+from jittok.token_columns import Columns
 
 if TYPE_CHECKING:
     from jittok.kernels.double_array import Layout, Trie
@@ -31,7 +31,7 @@ class DoubleArray:
     codes
         int32[n], code of the character that leads to each node, 0 for the root.
     code_of
-        uint32[0x110000], code of each codepoint, 0 for those in no string.
+        uint32[k], code of each codepoint, 0 for those in no string, as are all from the k-th on; k is a multiple of 128.
     largest
         The largest code.
     second_root
@@ -53,17 +53,19 @@ class DoubleArray:
     n_characters: int
 
 
-def build_double_array(strings: Iterable[str], ids: Iterable[int]) -> DoubleArray:
+def build_double_array(root: str, strings: Columns, ids: NDArray[np.integer[Any]], least: int = 0) -> DoubleArray:
     """Make the trie of some strings and lay it out.
 
     Parameters
     ----------
+    root
+        Leads to the second root.
     strings
-        The first leads to the second root, the others are tokens. Lone surrogates, which a JSON file may hold, match
-        no text. Empty ones are left out.
+        The tokens. Lone surrogates, which a JSON file may hold, match no text. Empty ones are left out.
     ids
-        A number from 0 up for each string; that of the first is not looked at. Of equal strings, the last one's
-        counts.
+        A number from 0 up for each string. Of equal strings, the last one's counts.
+    least
+        So many codepoints are in `code_of` at least.
 
     Returns
     -------
@@ -80,33 +82,29 @@ def build_double_array(strings: Iterable[str], ids: Iterable[int]) -> DoubleArra
     """
     from jittok.kernels.double_array import NO_ROOM, Layout, Trie, insert_tokens, place_nodes
 
-    strings = list(strings)
-    joined = "".join(strings)
-    data = np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
-    if len(joined) > MOST_UNITS >> 2:
-        raise UnsupportedError(f"the vocabulary has {len(joined)} characters; expected at most {MOST_UNITS >> 2}")
-    indptr = np.zeros(len(strings) + 1, np.int64)
-    if len(data) == len(joined):
-        sizes = [len(string) for string in strings]
-    else:
-        sizes = [len(string.encode("utf-8", "surrogatepass")) for string in strings]
-    np.cumsum(sizes, out=indptr[1:])
+    first = np.frombuffer(root.encode("utf-8", "surrogatepass"), np.uint8)
+    data = np.concatenate([first, strings.data])
+    indptr = np.concatenate([[0], strings.indptr + len(first)])
+    n_characters = int(np.count_nonzero((data & 0xC0) != 0x80))
+    if n_characters > MOST_UNITS >> 2:
+        raise UnsupportedError(f"the vocabulary has {n_characters} characters; expected at most {MOST_UNITS >> 2}")
 
-    most = len(joined) + 1
+    most = n_characters + 1
     slots = 1 << max(3, (2 * most).bit_length())
     trie = Trie(*(np.zeros(most, np.int32) for _ in Trie._fields))
     label_count = np.zeros(_N_CODEPOINTS, np.int32)
     edge_keys, edge_nodes = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-    numbers = read_only(np.fromiter(ids, np.int32, len(strings)))
+    numbers = read_only(np.concatenate([[-1], ids]).astype(np.int32))
     found = insert_tokens(read_only(data), read_only(indptr), numbers, edge_keys, edge_nodes, trie, label_count)
     n, second_root = found >> 32, found & 0xFFFFFFFF
     del edge_keys, edge_nodes
     trie = Trie(*(array[:n] for array in trie))
 
     # Frequent characters get low codes, so that the children of most nodes are near each other.
-    labels = np.flatnonzero(label_count)
+    n_codepoints = (max(int(trie.label.max()) + 1, least) + 127) & ~127
+    labels = np.flatnonzero(label_count[:n_codepoints])
     labels = labels[np.argsort(-label_count[labels], kind="stable")]
-    code_of = np.zeros(_N_CODEPOINTS, np.uint32)
+    code_of = np.zeros(n_codepoints, np.uint32)
     code_of[labels] = np.arange(1, len(labels) + 1)
     codes = code_of[trie.label].astype(np.int32)
     codes[0] = 0
@@ -124,5 +122,5 @@ def build_double_array(strings: Iterable[str], ids: Iterable[int]) -> DoubleArra
             break
         n_units *= 2
     return DoubleArray(
-        trie, layout, codes, code_of, len(labels), second_root, units[: 4 * used].copy(), len(joined)
+        trie, layout, codes, code_of, len(labels), second_root, units[: 4 * used].copy(), n_characters
     )

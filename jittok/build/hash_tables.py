@@ -1,9 +1,11 @@
-"""Open-addressing tables, filled with NumPy so that building them compiles nothing."""
+"""Open-addressing tables."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jittok.tables import read_only
 
 #: An empty slot.
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -66,19 +68,10 @@ def fill_lines(hashes: NDArray[np.uint64], slots: NDArray[np.uint64]) -> NDArray
     size = LINE
     while size * 0.45 < len(slots):
         size *= 2
-    home = (hashes & np.uint64(size // LINE - 1)).astype(np.int64) * LINE
-    order = np.argsort(home, kind="stable")
-    count = np.arange(len(slots))
-    place = np.maximum.accumulate(home[order] - count) + count
+    from jittok.kernels.hash_tables import put_in_lines
+
     table = np.full(size, EMPTY, np.uint64)
-    inside = place < size
-    table[place[inside]] = slots[order[inside]]
-    # Beyond the last line is the first.
-    line = 0
-    for entry in slots[order[~inside]]:
-        while table[line + LINE - 1] != EMPTY:
-            line += LINE
-        table[line + int(np.flatnonzero(table[line : line + LINE] == EMPTY)[0])] = entry
+    put_in_lines(read_only(hashes), read_only(slots), read_only(np.array([EMPTY])), LINE, table)
     return table
 
 

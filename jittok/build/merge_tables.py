@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from jittok.tables import (
     PieceTables,
     read_only,
 )
+from jittok.token_columns import ColumnMerges, Columns, byte_ids, columns_of, find_ids, ids_of
 from jittok.unicode.intervals import sorted_unique
 
 #: Ids and symbols are packed into 20 bits, merge numbers into 24.
@@ -143,31 +145,45 @@ def _merges(
             "model.byte_fallback together with continuing_subword_prefix or end_of_word_suffix is not supported"
         )
     vocab = model.vocab
-    _check_size(max(vocab.values(), default=0), len(model.merges))
+    _check_size(int(ids_of(vocab).max(initial=0)), len(model.merges))
     pairs, results = _listed_pairs(model)
-    alphabet = byte_alphabet()
-    units = {}
-    longest = len(prefix) + len(suffix) + 1
-    for token, identifier in [item for item in vocab.items() if len(item[0]) <= longest]:
-        for variant in range((1 if prefix else 0) + (2 if suffix else 0) + 1):
-            if (variant & 1 and not prefix) or (variant & 2 and not suffix):
-                continue
-            before, after = prefix if variant & 1 else "", suffix if variant & 2 else ""
-            if len(token) != len(before) + len(after) + 1:
-                continue
-            if not (token.startswith(before) and token.endswith(after)):
-                continue
-            character = token[len(before)]
-            if not byte_level:
-                units[variant, ord(character)] = identifier
-            elif character in alphabet:
-                units[variant, alphabet[character]] = identifier
+    units = _units(vocab, prefix, suffix, byte_level=byte_level)
     if model.byte_fallback and byte_level and len(units) < 256:
         raise UnsupportedError(
             "model.byte_fallback is on, but the byte-level vocabulary lacks some of the 256 bytes; this is not supported"
         )
     tokens = _token_bytes(vocab, byte_level)
     return _build(tokens, pairs, results, units, model, byte_level=byte_level, all_pairs=all_pairs), pairs
+
+
+def _units(
+    vocab: Mapping[str, int], prefix: str, suffix: str, *, byte_level: bool
+) -> dict[tuple[int, int], int]:
+    """The ids of single bytes or characters: by the number of the form (bit 0: with the prefix, bit 1: the suffix)."""
+    units: dict[tuple[int, int], int] = {}
+    forms = [
+        (variant, prefix if variant & 1 else "", suffix if variant & 2 else "")
+        for variant in range((1 if prefix else 0) + (2 if suffix else 0) + 1)
+        if (prefix or not variant & 1) and (suffix or not variant & 2)
+    ]
+    if byte_level:
+        alphabet = byte_alphabet()
+        for variant, before, after in forms:
+            ids = find_ids(vocab, [before + character + after for character in alphabet])
+            found = zip(alphabet.values(), ids.tolist(), strict=True)
+            units.update(((variant, byte), identifier) for byte, identifier in found if identifier >= 0)
+        return units
+    columns, ids = columns_of(vocab), ids_of(vocab)
+    counts = columns.character_counts()
+    for variant, before, after in forms:
+        places = np.flatnonzero(counts == len(before) + len(after) + 1)
+        tokens = columns.take(places).strings()
+        units.update(
+            ((variant, ord(token[len(before)])), identifier)
+            for token, identifier in zip(tokens, ids[places].tolist(), strict=True)
+            if token.startswith(before) and token.endswith(after)
+        )
+    return units
 
 
 def _check_size(largest_id: int, n_merges: int) -> None:
@@ -195,37 +211,54 @@ def _tokens_of(parts: Sequence[bytes]) -> _Tokens:
 
 def _token_bytes(vocab: Mapping[str, int], byte_level: bool) -> _Tokens:
     """The tokens of a vocabulary by id; of two with the same id, the last."""
-    by_id = vocab
-    ids = np.fromiter(vocab.values(), np.int64, len(vocab))
+    columns, ids = columns_of(vocab), ids_of(vocab)
     if (ids[1:] <= ids[:-1]).any():
-        names = {number: token for token, number in vocab.items()}
-        by_id = {names[number]: number for number in sorted(names)}
-        ids = np.fromiter(by_id.values(), np.int64, len(by_id))
-    text = "".join(by_id)
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    ends = np.cumsum(np.fromiter(map(len, by_id), np.int64, len(by_id)))
+        place_of = np.full(int(ids.max()) + 1, -1, np.int64)
+        place_of[ids] = np.arange(len(ids))
+        ids = np.flatnonzero(place_of >= 0)
+        columns = columns.take(place_of[ids])
+    data, ends = columns
+    lengths = np.diff(ends)
     if byte_level:
-        # Characters of the alphabet become their bytes; a token with anything else has none.
-        byte_of = np.full(0x145, -1, np.int16)
-        for character, byte in byte_alphabet().items():
-            byte_of[ord(character)] = byte
-        units = byte_of[np.minimum(codes, 0x144)]
-        outside = np.zeros(len(codes) + 1, np.int64)
-        np.cumsum(units < 0, out=outside[1:])
-        bad = np.diff(outside[np.concatenate(([0], ends))]) > 0
-        lengths = np.diff(ends, prepend=0)
-        if bad.any():
-            kept = np.repeat(~bad, lengths)
-            units = units[kept]
-            lengths[bad] = 0
-        data = units.astype(np.uint8).tobytes()
-    else:
-        data = text.encode("utf-8", "surrogatepass")
-        sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
-        lengths = np.diff(np.concatenate(([0], np.cumsum(sizes)))[np.concatenate(([0], ends))])
+        data, lengths = _from_alphabet(columns)
     indptr = np.zeros(int(ids.max(initial=-1)) + 2, np.int64)
     indptr[ids + 1] = lengths
-    return _Tokens(data, np.cumsum(indptr))
+    return _Tokens(data.tobytes(), np.cumsum(indptr))
+
+
+def _from_alphabet(columns: Columns) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes that tokens in the byte alphabet stand for, and their numbers; a token with anything else has none."""
+    byte_of = _byte_of_pair()
+    data, indptr = columns
+    begins = (data & 0xC0) != 0x80
+    at = np.flatnonzero(begins)
+    first = data[at]
+    # Characters of the alphabet have one or two bytes.
+    pair = first.astype(np.uint16) << 8
+    wide = np.flatnonzero(first >= 0x80)
+    pair[wide] |= data[np.minimum(at[wide] + 1, len(data) - 1)]
+    values = byte_of[pair]
+    count = np.zeros(len(data) + 1, np.int64)
+    np.cumsum(begins, out=count[1:])
+    ends = count[indptr]
+    lengths = np.diff(ends)
+    is_outside = values < 0
+    if is_outside.any():
+        outside = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(is_outside, out=outside[1:])
+        bad = np.diff(outside[ends]) > 0
+        values = values[np.repeat(~bad, lengths)]
+        lengths[bad] = 0
+    return values.astype(np.uint8), lengths
+
+
+@cache
+def _byte_of_pair() -> NDArray[np.int16]:
+    """The byte that a character of the alphabet stands for, by its first byte in UTF-8 and the second; -1 elsewhere."""
+    byte_of = np.full(1 << 16, -1, np.int16)
+    for character, byte in byte_alphabet().items():
+        byte_of[int.from_bytes(character.encode().ljust(2, b"\0"), "big")] = byte
+    return byte_of
 
 
 def _rank_pairs(ranks: Mapping[bytes, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -249,6 +282,8 @@ def _rank_pairs(ranks: Mapping[bytes, int]) -> tuple[NDArray[np.int64], NDArray[
 def _listed_pairs(model: BPEModel) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The pairs of ids that a model lists, in order of rank; of equal pairs the last counts, as in tokenizers."""
     vocab, drop = model.vocab, len(model.continuing_subword_prefix or "")
+    if isinstance(model.merges, ColumnMerges) and model.merges.vocab is vocab:
+        return np.stack(model.merges.ids[:2]), model.merges.ids[2]  # no pair comes twice
     try:
         if isinstance(model.merges, NumberedMerges) and model.merges.vocab is vocab:
             left, right, result = model.merges.ids
@@ -311,7 +346,7 @@ def _build(
         numbers[MERGE_BYTE_FALLBACK] = model.byte_fallback
         numbers[MERGE_VARIANTS] = _variants(model)
         if model.byte_fallback:
-            fallback[:] = [model.vocab.get(f"<0x{byte:02X}>", -1) for byte in range(256)]
+            fallback[:] = byte_ids(model.vocab)
     keys = np.array([variant << 21 | unit for variant, unit in units], np.uint64)
     unit_ids = np.array(list(units.values()), np.uint64)
     general = MergeTables(
@@ -363,9 +398,12 @@ def _last_merges(general: MergeTables) -> tuple[NDArray[np.int64], NDArray[np.in
     last_merge = np.empty(len(tokens), np.int32)
     frozen = MergeTables(*[read_only(array) for array in general])
     find_last_merges(frozen, tokens, new_word_scratch(max(8, int(lengths.max(initial=0)))), last_merge)
+    # No merge is the last one of two tokens.
+    made = np.full(len(general.merge_result), -1, np.int64)
     reached = last_merge >= 0
-    order = np.argsort(last_merge[reached], kind="stable")
-    return tokens[reached][order], last_merge[reached][order].astype(np.int64)
+    made[last_merge[reached]] = tokens[reached]
+    by = np.flatnonzero(made >= 0)
+    return made[by], by
 
 
 def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ from jittok.tables import (
     PieceTables,
     read_only,
 )
+from jittok.token_columns import Columns, byte_ids, columns_of, ids_of
 from jittok.unicode.intervals import sorted_unique
 
 #: Types of pieces, as the model file numbers them.
@@ -45,6 +45,7 @@ _BOUND = "\ud800"
 WHOLE_PATTERN = r"[\s\S]+"
 #: Symbols below this have a table of their pairs.
 _UNITS_IN_TABLE = 256
+_N_CODEPOINTS = 0x110000
 #: Within unused pieces, unused pieces are taken apart down to this depth; see ``kernels.pieces``.
 _MOST_DEPTH = 100
 
@@ -98,22 +99,28 @@ def build_sentencepiece_merges(
     if len(pieces) > MOST_TOKENS:
         raise UnsupportedError(f"the model has {len(pieces)} pieces; up to {MOST_TOKENS} are supported")
     unknown = next((i for i, kind in enumerate(types) if kind == UNKNOWN), -1)
-    build = _Builder(pieces, types, unknown, byte_fallback=byte_fallback, mark=blank_is_mark, joins=True)
+    fallback = None
+    if byte_fallback:
+        ids = {piece: i for i, piece in enumerate(pieces)}
+        fallback = np.array([ids[f"<0x{byte:02X}>"] for byte in range(256)], np.int64)
+    kinds = np.array(types, np.uint8)
+    build = _Builder(columns_of(pieces), kinds, unknown, fallback, mark=blank_is_mark, joins=True)
     if model_type == "word":
         return PieceModel(build.words(), WHOLE_PATTERN)
-    merged: list[int] = []
+    merged = np.zeros(0, np.int64)
+    ranks = np.zeros(0, np.int64)
     if model_type == "bpe":
         bits = np.ascontiguousarray(scores, np.float32).view(np.int32).astype(np.int64)
         order = np.where(bits >= 0, bits, -(bits + (1 << 31)) - 1)
-        merged = [i for i, kind in enumerate(types) if kind in (NORMAL, UNUSED) and len(pieces[i]) > 1]
-        merged.sort(key=lambda i: -int(order[i]))
+        merged = np.flatnonzero(((kinds == NORMAL) | (kinds == UNUSED)) & (build.n_characters > 1))
+        merged = merged[np.argsort(-order[merged], kind="stable")]
         values = order[merged]
-        first = np.concatenate([[True], values[1:] != values[:-1]]) if merged else np.zeros(0, np.bool_)
-        ranks = np.flatnonzero(first)[np.cumsum(first) - 1] if merged else np.zeros(0, np.int64)
-    else:
-        ranks = np.zeros(0, np.int64)
-    symbol_of = build.symbols(merged)
-    left, right, number = _all_pairs([pieces[i] for i in merged], symbol_of, build.n_first)
+        first = np.concatenate([[True], values[1:] != values[:-1]]) if len(merged) else np.zeros(0, np.bool_)
+        ranks = np.flatnonzero(first)[np.cumsum(first) - 1] if len(merged) else ranks
+    symbols = build.symbols(merged)
+    symbol_of = {pieces[i]: int(symbols[i]) for i in np.flatnonzero(symbols >= 0).tolist()}
+    symbol_of.update(build.other_units())
+    left, right, number = _all_pairs([pieces[i] for i in merged.tolist()], symbol_of, build.n_first)
     tables = build.merges(merged, ranks, left, right, number)
     if not all_pairs:
         tables = build.pruned(tables, merged, ranks)
@@ -144,7 +151,7 @@ def last_pairs(
     merged = tables.symbol_token[first:].tolist()
     unused = tables.list_token.tolist()
     merged = [unused[-2 - token] if token < -1 else token for token in merged]
-    left, right = _last_pairs([pieces[i].encode("utf-8", "surrogatepass") for i in merged], tables)
+    left, right = _last_pairs(columns_of([pieces[i] for i in merged]), tables)
     units = {symbol >> 2: chr(codepoint) for codepoint, symbol in _unit_symbols(tables, pieces)}
 
     def part(symbol: int) -> str:
@@ -165,16 +172,16 @@ def _unit_symbols(tables: PieceTables, pieces: Sequence[str]) -> list[tuple[int,
     return [(codepoint, _unit_entry(tables, codepoint)) for codepoint in characters]
 
 
-def _last_pairs(texts: Sequence[bytes], tables: PieceTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _last_pairs(texts: Columns, tables: PieceTables) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     from jittok.kernels.pieces import find_last_pairs
     from jittok.kernels.word_cache import new_word_scratch
 
-    indptr = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=indptr[1:])
-    data = np.frombuffer(b"".join(texts) + bytes(64), np.uint8)
-    left, right = np.empty(len(texts), np.int32), np.empty(len(texts), np.int32)
+    data, indptr = texts
+    n = len(indptr) - 1
+    data = np.append(data, np.zeros(64, np.uint8))
+    left, right = np.empty(n, np.int32), np.empty(n, np.int32)
     scratch = new_word_scratch(max(64, int(np.diff(indptr).max(initial=0))))
-    reverse = np.zeros(len(texts) + 1, np.uint64)
+    reverse = np.zeros(n + 1, np.uint64)
     find_last_pairs(tables, read_only(data), read_only(indptr), scratch, reverse, left, right)
     return left, right
 
@@ -204,26 +211,34 @@ def build_listed_merges(
         As for :func:`build_sentencepiece_merges`.
     """
     vocab = model.vocab
-    fallback = [vocab.get(f"<0x{byte:02X}>", -1) for byte in range(256)] if model.byte_fallback else []
-    by_bytes = bool(fallback) and min(fallback) >= 0
+    fallback = byte_ids(vocab) if model.byte_fallback else np.zeros(0, np.int64)
+    by_bytes = bool(len(fallback)) and int(fallback.min()) >= 0
     unknown = -1 if model.unk_token is None else vocab.get(model.unk_token, -1)
     if not by_bytes and (unknown < 0 or model.byte_fallback):
         return None
-    if np.isin(pairs, [*fallback, *([unknown] if unknown >= 0 else [])]).any():
+    if np.isin(pairs, [*fallback.tolist(), *([unknown] if unknown >= 0 else [])]).any():
         return None
-    pieces = [""] * (max(vocab.values(), default=-1) + 1)
-    for piece, identifier in vocab.items():
-        pieces[identifier] = piece
+    pieces = _by_id(vocab)
+    types = np.full(len(pieces.indptr) - 1, NORMAL, np.uint8)
     mark = blank_is_mark and MARK in vocab
-    build = _Builder(pieces, [NORMAL] * len(pieces), unknown, byte_fallback=by_bytes, mark=mark, joins=model.fuse_unk)
-    made, by = last_merges()
-    merged = made.tolist()
+    build = _Builder(pieces, types, unknown, fallback if by_bytes else None, mark=mark, joins=model.fuse_unk)
+    merged, by = last_merges()
     symbol_of = build.symbols(merged)
-    left, right = (np.array([symbol_of.get(pieces[i], -1) for i in side[by].tolist()], np.int64) for side in pairs)
+    left, right = (symbol_of[side[by]] for side in pairs)
     if len(by) and min(int(left.min()), int(right.min())) < 0:
         return None
     ranks = np.arange(len(merged))
     return build.of_last_pairs(merged, ranks, left, right)
+
+
+def _by_id(vocab: Mapping[str, int]) -> Columns:
+    """Tokens by id, empty where there is none."""
+    columns, ids = columns_of(vocab), ids_of(vocab)
+    if np.array_equal(ids, np.arange(len(ids))):
+        return columns
+    place_of = np.full(int(ids.max(initial=-1)) + 1, -1, np.int64)
+    place_of[ids] = np.arange(len(ids))
+    return columns.take(place_of)
 
 
 def may_leave_blanks(pieces: Sequence[str], types: Sequence[int], model_type: str = "bpe") -> bool:
@@ -254,16 +269,15 @@ def word_pattern(tables: PieceTables) -> str:
         if not known(MARK) or not (numbers[PIECE_MARK] or known(" ")):
             return WHOLE_PATTERN
     ids = tables.symbol_token[tables.symbol_token >= 0]
-    chosen = np.concatenate([ids, tables.list_token]).tolist()
-    indptr, data = tables.token_indptr.tolist(), tables.token_bytes.tobytes()
-    return split_pattern([data[indptr[i] : indptr[i + 1]].decode("utf-8", "surrogatepass") for i in chosen], known)
+    chosen = np.concatenate([ids, tables.list_token]).astype(np.int64)
+    return split_pattern(Columns(tables.token_bytes, tables.token_indptr).take(chosen), known)
 
 
 def _unit_entry(tables: PieceTables, codepoint: int) -> int:
     return int(tables.symbol_of[(int(tables.page_of[codepoint >> 7]) << 7) | codepoint & 127])
 
 
-def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda character: True) -> str:
+def split_pattern(spanned: Sequence[str] | Columns, known: Callable[[str], bool] = lambda character: True) -> str:
     """A pattern for an isolated split at places that none of these strings spans.
 
     It cuts before or after each run of U+2581, which a blank is taken for, too. If the former, also before and after
@@ -287,8 +301,11 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
 
     joined: set[str] = set()
     # Strings follow one another, each with a character in front that stands for a bound.
-    text = f"{_BOUND}{_BOUND.join(spanned)}{_BOUND}".replace(" ", MARK)
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+    columns = spanned if isinstance(spanned, Columns) else columns_of(spanned)
+    codes, ends = _codepoints(columns)
+    codes = np.insert(codes, ends, ord(_BOUND))
+    codes[codes == 0x20] = ord(MARK)
+    codes = codes.astype(np.uint64)
     pairs = sorted_unique(codes[:-1] << np.uint64(32) | codes[1:])
     lefts, rights = pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF)
     bounds = np.array([ord(MARK), ord(_BOUND)], np.uint64)
@@ -296,11 +313,10 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
     after = not ((lefts == ord(MARK)) & ~np.isin(rights, bounds)).any()
     if not before:
         return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
-    for pair in pairs.tolist():
-        left, right = chr(pair >> 32), chr(pair & 0xFFFFFFFF)
-        if MARK not in (left, right) and _BOUND not in (left, right):
-            joined.update((left, right))
-            group[find(left)] = find(right)
+    inside = ~(np.isin(lefts, bounds) | np.isin(rights, bounds))
+    for left, right in zip(map(chr, lefts[inside].tolist()), map(chr, rights[inside].tolist()), strict=True):
+        joined.update((left, right))
+        group[find(left)] = find(right)
     ascii_characters = [chr(i) for i in range(128) if chr(i) != " "]
     others = {find(c) for c in joined if not known(c) or (c < "\x80" and c.isalnum())}
     marks = {find(c) for c in ascii_characters if c in joined} - others
@@ -312,6 +328,15 @@ def split_pattern(spanned: Sequence[str], known: Callable[[str], bool] = lambda 
         return f"[ {MARK}]*[^ {MARK}]+|[ {MARK}]+"
     rest = _character_class([" ", MARK, *joiners, *loners], "^") + "+"
     return f"[ {MARK}]*(?:{'|'.join([rest, *parts])})|[ {MARK}]+"
+
+
+def _codepoints(columns: Columns) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """The codepoints of strings one after another, and where each begins and the last one ends."""
+    data, indptr = columns
+    begins = np.zeros(int(indptr[-1]) + 1, np.int64)
+    np.cumsum((data[: indptr[-1]] & 0xC0) != 0x80, out=begins[1:])
+    text = data[: indptr[-1]].tobytes().decode("utf-8", "surrogatepass")
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32), begins[indptr]
 
 
 def _character_class(characters: Iterable[str], before: str = "") -> str:
@@ -344,36 +369,54 @@ class _Builder:
 
     def __init__(
         self,
-        pieces: Sequence[str],
-        types: Sequence[int],
+        pieces: Columns,
+        types: NDArray[np.uint8],
         unknown: int,
+        fallback: NDArray[np.int64] | None,
         *,
-        byte_fallback: bool,
         mark: bool,
         joins: bool,
     ) -> None:
         self.pieces, self.types = pieces, types
+        self.n_pieces = len(types)
         self.mark = mark
         self.numbers = np.zeros(PIECE_NUMBERS, np.int64)
         self.numbers[[MERGE_RANKED, MERGE_UNIT]] = 1
         self.numbers[MERGE_UNKNOWN] = unknown
         self.numbers[MERGE_FUSE_UNKNOWN] = joins
-        self.numbers[MERGE_BYTE_FALLBACK] = byte_fallback
+        self.numbers[MERGE_BYTE_FALLBACK] = fallback is not None
         self.numbers[PIECE_MARK] = mark
         self.numbers[PIECE_TIED] = NO_MERGE
         self.fallback = np.full(256, -1, np.int32)
-        if byte_fallback:
-            ids = {piece: i for i, piece in enumerate(pieces)}
-            self.fallback[:] = [ids[f"<0x{byte:02X}>"] for byte in range(256)]
-        texts = [self.text(piece) for piece in pieces]
-        self.indptr = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=self.indptr[1:])
-        self.bytes = np.frombuffer(b"".join(texts) + bytes(64), np.uint8)
-        self.texts = texts
-        self.units: dict[str, int] = {}
-        self.tokens: list[int] = []  # id of each symbol that no merge makes, -1: unknown
+        if fallback is not None:
+            self.fallback[:] = fallback
+        self.codes, self.ends = _codepoints(pieces)
+        #: Codepoints above those in use, of which the last may be U+2581, in whole pages.
+        self.n_codepoints = (max(int(self.codes.max(initial=0)), ord(MARK)) | 127) + 1
+        self.n_characters = np.diff(self.ends)
+        self.texts = self._as_texts(pieces)
+        self.indptr = self.texts.indptr
+        self.bytes = np.append(self.texts.data, np.zeros(64, np.uint8))
+        #: The characters that have symbols, from symbol 1 on.
+        self.units = np.zeros(0, np.int64)
+        self.tokens = np.zeros(0, np.int64)  # id of each symbol that no merge makes, -1: unknown
         self.n_first = 1
         self.defined: dict[str, int] = {}
+
+    def _as_texts(self, pieces: Columns) -> Columns:
+        """Pieces as texts hold them."""
+        data, indptr = pieces
+        if not self.mark:
+            return pieces
+        blob = data.tobytes()
+        mark = MARK.encode()
+        # A mark is nowhere a part of two pieces.
+        marks = np.zeros(len(data) + 1, np.int64)
+        if len(data) > 2:
+            np.cumsum((data[:-2] == mark[0]) & (data[1:-1] == mark[1]) & (data[2:] == mark[2]), out=marks[1:-2])
+            marks[-2:] = marks[-3]
+        shorter = np.frombuffer(blob.replace(mark, b" "), np.uint8)
+        return Columns(read_only(shorter), read_only(indptr - (len(mark) - 1) * marks[indptr]))
 
     def text(self, piece: str) -> bytes:
         """A piece as texts hold it."""
@@ -381,39 +424,50 @@ class _Builder:
             piece = piece.replace(MARK, " ")
         return piece.encode("utf-8", "surrogatepass")
 
-    def symbols(self, merged: Sequence[int]) -> dict[str, int]:
-        """Number all symbols; returns those that may merge."""
-        kinds = zip(self.pieces, self.types, strict=True)
-        counts = Counter("".join([piece for piece, kind in kinds if kind in (NORMAL, UNUSED)]))
-        alone: dict[str, int] = {}
-        for i, (piece, kind) in enumerate(zip(self.pieces, self.types, strict=True)):
-            if len(piece) == 1 and kind in (NORMAL, USER_DEFINED):
-                alone[piece] = i
-                counts[piece] += 1
+    def symbols(self, merged: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number all symbols; returns the one of each piece that may merge, -1 elsewhere."""
+        is_normal, is_defined = self.types == NORMAL, self.types == USER_DEFINED
+        counted = is_normal | (self.types == UNUSED)
+        codes = self.codes if counted.all() else self.codes[np.repeat(counted, self.n_characters)]
+        alone = np.flatnonzero((self.n_characters == 1) & (is_normal | is_defined))
+        singles = self.codes[self.ends[alone]].astype(np.int64)
+        counts = np.bincount(codes, minlength=self.n_codepoints)
+        counts[singles] += 1
         if self.mark:
-            counts.pop(" ", None)
+            counts[0x20] = 0
         # Characters of many pieces come first: pairs of the first symbols have a table.
-        for character, _ in counts.most_common():
-            self.units[character] = len(self.units) + 1
-        self.tokens = [-1, *(alone.get(character, -1) for character in self.units)]
-        for i, (piece, kind) in enumerate(zip(self.pieces, self.types, strict=True)):
-            if kind == USER_DEFINED and len(piece) > 1:
-                self.defined[piece] = len(self.tokens)
-                self.tokens.append(i)
+        units = np.flatnonzero(counts)
+        self.units = units[np.argsort(-counts[units], kind="stable")]
+        token_of = np.full(self.n_codepoints, -1, np.int32)
+        token_of[singles] = alone
+        self.tokens = np.append(-1, token_of[self.units]).astype(np.int64)
+        symbol_of = np.full(self.n_pieces, -1, np.int64)
+        unit_of = np.full(self.n_codepoints, -1, np.int32)
+        unit_of[self.units] = np.arange(1, len(self.units) + 1)
+        known = alone[~is_defined[alone]]
+        symbol_of[known] = unit_of[self.codes[self.ends[known]]]
+        defined = np.flatnonzero(is_defined & (self.n_characters > 1))
+        if len(defined):
+            names = self.pieces.take(defined).strings()
+            self.defined = {name: len(self.tokens) + number for number, name in enumerate(names)}
+            self.tokens = np.concatenate([self.tokens, defined])
         self.n_first = len(self.tokens)
         if self.n_first + len(merged) > MOST_TOKENS:
             raise UnsupportedError(
                 f"the pieces have {self.n_first} different characters, which are too many; up to "
                 f"{MOST_TOKENS - len(merged)} are supported"
             )
-        frozen = {piece for piece, kind in zip(self.pieces, self.types, strict=True) if kind == USER_DEFINED}
-        result = {character: symbol for character, symbol in self.units.items() if character not in frozen}
-        result.update((self.pieces[i], self.n_first + number) for number, i in enumerate(merged))
-        return result
+        symbol_of[merged] = self.n_first + np.arange(len(merged))
+        return symbol_of
+
+    def other_units(self) -> dict[str, int]:
+        """The symbols of characters that may merge and are no pieces."""
+        unknown = np.flatnonzero(self.tokens[1 : len(self.units) + 1] < 0)
+        return dict(zip(map(chr, self.units[unknown].tolist()), (unknown + 1).tolist(), strict=True))
 
     def merges(
         self,
-        merged: Sequence[int],
+        merged: NDArray[np.int64],
         ranks: NDArray[np.int64],
         left: NDArray[np.int64],
         right: NDArray[np.int64],
@@ -427,14 +481,15 @@ class _Builder:
         numbers[PIECE_TIED] = tied[0] if len(tied) else NO_MERGE
         numbers[PIECE_ALL_PAIRS] = 1
         numbers[MERGE_CUT] = 1
-        tokens = np.array([*self.tokens, *merged], np.int32)
-        lengths = np.array(
-            [0, *(len(self.text(c)) for c in self.units), *(len(self.text(p)) for p in self.defined),
-             *(len(self.texts[i]) for i in merged)], np.int32,
-        )  # fmt: skip
-        unused = [i for i in range(n_merges) if self.types[merged[i]] == UNUSED]
-        list_token = tokens[[self.n_first + i for i in unused]]
-        tokens[[self.n_first + i for i in unused]] = -2 - np.arange(len(unused))
+        tokens = np.concatenate([self.tokens, merged]).astype(np.int32)
+        sizes = 1 + (self.units >= 0x80).astype(np.int64) + (self.units >= 0x800) + (self.units >= 0x10000)
+        if self.mark:
+            sizes[self.units == ord(MARK)] = 1
+        defined = [len(self.text(piece)) for piece in self.defined]
+        lengths = np.concatenate([[0], sizes, defined, np.diff(self.indptr)[merged]]).astype(np.int32)
+        unused = np.flatnonzero(self.types[merged] == UNUSED)
+        list_token = tokens[self.n_first + unused]
+        tokens[self.n_first + unused] = -2 - np.arange(len(unused))
         unit_pair = np.full(_UNITS_IN_TABLE * _UNITS_IN_TABLE, NO_MERGE, np.int32)
         near = (left < _UNITS_IN_TABLE) & (right < _UNITS_IN_TABLE)
         unit_pair[(left | right << 8)[near]] = number[near]
@@ -458,20 +513,20 @@ class _Builder:
                 direct_slots=np.full(8, EMPTY, np.uint64),
                 token_bytes=self.bytes,
                 token_indptr=self.indptr,
-                reachable=np.zeros(len(self.pieces), np.uint8),
+                reachable=np.zeros(self.n_pieces, np.uint8),
                 crossed=self._crossed(merged),
                 numbers=numbers,
             )
         )
 
-    def pruned(self, tables: PieceTables, merged: Sequence[int], ranks: NDArray[np.int64]) -> PieceTables:
+    def pruned(self, tables: PieceTables, merged: NDArray[np.int64], ranks: NDArray[np.int64]) -> PieceTables:
         """The tables with the one pair that makes each piece, and what unused pieces are taken apart to."""
-        left, right = _last_pairs([self.texts[i] for i in merged], tables)
+        left, right = _last_pairs(self.texts.take(merged), tables)
         return self.of_last_pairs(merged, ranks, left.astype(np.int64), right.astype(np.int64))
 
     def of_last_pairs(
         self,
-        merged: Sequence[int],
+        merged: NDArray[np.int64],
         ranks: NDArray[np.int64],
         left: NDArray[np.int64],
         right: NDArray[np.int64],
@@ -481,7 +536,7 @@ class _Builder:
         place = np.full(self.n_first + len(merged), -1, np.int64)
         place[: self.n_first] = np.arange(self.n_first)
         place[self.n_first + kept] = self.n_first + np.arange(len(kept))
-        made = [merged[i] for i in kept.tolist()]
+        made = merged[kept]
         old_ranks = ranks[kept]
         first = np.concatenate([[True], old_ranks[1:] != old_ranks[:-1]]) if len(kept) else np.zeros(0, np.bool_)
         new_ranks = np.flatnonzero(first)[np.cumsum(first) - 1] if len(kept) else old_ranks
@@ -489,11 +544,11 @@ class _Builder:
         result = self.merges(made, new_ranks, new_left, new_right, np.arange(len(kept)))
         numbers = result.numbers.copy()
         numbers[PIECE_ALL_PAIRS] = 0
-        reachable = np.zeros(len(self.pieces), np.uint8)
+        reachable = np.zeros(self.n_pieces, np.uint8)
         ids = result.symbol_token
         reachable[ids[ids >= 0]] = 1
         # Nested in too many others, one may not be found by its own text.
-        reachable[[self.tokens[symbol] for symbol in self.defined.values()]] = 0
+        reachable[self.tokens[list(self.defined.values())]] = 0
         lists = [
             self._parts(result, self.n_first + int(i), new_left, new_right, 0)
             for i in np.flatnonzero(ids[self.n_first :] < -1)
@@ -524,46 +579,54 @@ class _Builder:
 
     def words(self) -> PieceTables:
         """Tables of a word model: symbol ``1 + i`` is the piece of id i."""
-        self.tokens = [-1]
-        known = [i for i, kind in enumerate(self.types) if kind in (NORMAL, USER_DEFINED)]
-        tables = self.merges([], np.zeros(0, np.int64), *(np.zeros(0, np.int64) for _ in range(3)))
+        self.tokens = np.full(1, -1, np.int64)
+        known = np.flatnonzero((self.types == NORMAL) | (self.types == USER_DEFINED)).tolist()
+        nothing = np.zeros(0, np.int64)
+        tables = self.merges(nothing, np.zeros(0, np.int64), *(np.zeros(0, np.int64) for _ in range(3)))
         numbers = tables.numbers.copy()
         numbers[MERGE_DIRECT] = max(len(known), 1)
         numbers[MERGE_CUT] = 0
         return _read_only(
             tables._replace(
-                symbol_token=np.arange(-1, len(self.pieces), dtype=np.int32),
-                symbol_bytes=np.array([0, *map(len, self.texts)], np.int32),
-                direct_slots=_direct_slots(self.texts, known),
+                symbol_token=np.arange(-1, self.n_pieces, dtype=np.int32),
+                symbol_bytes=np.append(0, np.diff(self.indptr)).astype(np.int32),
+                direct_slots=_direct_slots(dict(zip(known, self._bytes_of(known), strict=True)), known),
                 numbers=numbers,
             )
         )
 
+    def _bytes_of(self, ids: Sequence[int]) -> list[bytes]:
+        data, bounds = self.texts.data.tobytes(), self.indptr.tolist()
+        return [data[bounds[i] : bounds[i + 1]] for i in ids]
+
     def _unit_table(self) -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
         """Two levels from a codepoint to its entry."""
-        entries: dict[int, int] = {}
-        for character, symbol in self.units.items():
-            entries[ord(character)] = symbol << 2 | (UNIT_UNKNOWN if self.tokens[symbol] < 0 else 0)
+        symbols = np.arange(1, len(self.units) + 1)
+        entry_of = np.full(self.n_codepoints, UNIT_UNKNOWN, np.int32)
+        entry_of[self.units] = symbols << 2 | np.where(self.tokens[symbols] < 0, UNIT_UNKNOWN, 0)
         if self.mark:
-            entries[0x20] = entries[ord(MARK)]
-        for piece in self.defined:
-            entries[ord(piece[0])] = entries.get(ord(piece[0]), UNIT_UNKNOWN) | UNIT_BEGINS
+            entry_of[0x20] = entry_of[ord(MARK)]
+        begins = np.array([ord(piece[0]) for piece in self.defined], np.int64)
+        entry_of[begins] |= UNIT_BEGINS
         # Page 0 is that of ASCII, page 1 that of codepoints that no piece holds.
-        page_of = np.ones(0x110000 >> 7, np.uint16)
+        pages = sorted_unique(np.concatenate([self.units, begins]) >> 7)
+        pages = pages[pages > 0]
+        page_of = np.ones(_N_CODEPOINTS >> 7, np.uint16)
         page_of[0] = 0
-        symbol_of = [np.full(128, UNIT_UNKNOWN, np.int32), np.full(128, UNIT_UNKNOWN, np.int32)]
-        for codepoint, entry in entries.items():
-            if codepoint >= 128 and page_of[codepoint >> 7] == 1:
-                page_of[codepoint >> 7] = len(symbol_of)
-                symbol_of.append(symbol_of[1].copy())
-            symbol_of[page_of[codepoint >> 7]][codepoint & 127] = entry
-        return page_of, np.concatenate(symbol_of)
+        page_of[pages] = np.arange(2, len(pages) + 2)
+        blank = np.full((1, 128), UNIT_UNKNOWN, np.int32)
+        entries = entry_of.reshape(-1, 128)
+        return page_of, np.concatenate([entries[:1], blank, entries[pages]]).ravel()
 
     def _trie(self) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
         """The trie of user-defined symbols of more than one character, and of shorter ones that begin them."""
         symbols = dict(self.defined)
-        single = {c: s for c, s in self.units.items() if self.tokens[s] >= 0 and self.types[self.tokens[s]] == USER_DEFINED}
-        symbols.update(single if symbols else {})
+        single: dict[str, int] = {}
+        if symbols:
+            of_units = self.tokens[1 : len(self.units) + 1]
+            is_defined = (of_units >= 0) & (self.types[of_units] == USER_DEFINED)
+            single = {chr(self.units[i]): i + 1 for i in np.flatnonzero(is_defined).tolist()}
+        symbols.update(single)
         edges: dict[tuple[int, int], int] = {}
         ends: dict[int, int] = {}
         for piece, symbol in symbols.items():
@@ -579,10 +642,10 @@ class _Builder:
         children = np.array(list(edges.values()), np.uint64)
         return fill_slots(hash_key(keys), keys << np.uint64(32) | children), node_symbol
 
-    def _crossed(self, merged: Sequence[int]) -> NDArray[np.uint64]:
-        chosen = np.zeros(len(self.pieces), np.bool_)
-        chosen[list(merged)] = True
-        chosen[[self.tokens[symbol] for symbol in self.defined.values()]] = True
+    def _crossed(self, merged: NDArray[np.int64]) -> NDArray[np.uint64]:
+        chosen = np.zeros(self.n_pieces, np.bool_)
+        chosen[merged] = True
+        chosen[self.tokens[list(self.defined.values())]] = True
         return crossed_junctions(self.bytes, self.indptr, chosen)
 
 

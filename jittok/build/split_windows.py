@@ -34,7 +34,8 @@ MOST_OPERATIONS = 1200
 
 #: In place of an operation: the mask of a class.
 _CLASS = -1
-_NO, _YES = 1, 2  # votes; their union, 3, is undecided
+#: Votes; their union, 3, is undecided.
+NO, YES = 1, 2
 
 
 def build_split_tables(automaton: SplitAutomaton) -> SplitTables:
@@ -51,13 +52,15 @@ def build_split_tables(automaton: SplitAutomaton) -> SplitTables:
         Read-only arrays.
     """
     next_state, accepts, start = _dense(automaton)
-    votes = _votes(next_state, accepts, start)
+    votes = votes_of(next_state, accepts, start)
     n_classes = next_state.shape[1]
     left_length = next(length for most, length in LEFT_LENGTHS if n_classes <= most)
-    left_of, rows = _left_contexts(next_state, accepts, start, votes, left_length)
+    left_of, rows = left_contexts(next_state, accepts, start, votes, left_length)
     program = _Program(n_classes)
-    decided = program.decision(left_of, rows == _YES)
-    undecided = program.decision(left_of, rows == _YES | _NO)
+    undecided = program.decision(left_of, np.where(rows == YES | NO, YES, NO))
+    # What is said of undecided places does not matter, which leaves fewer cases to tell apart.
+    decided = program.decision(left_of, np.where(rows == YES | NO, 0, rows))
+    decided = program.combine(MASK_AND, decided, program.node(MASK_NOT, undecided, 0))
     if len(program.nodes) > MOST_OPERATIONS:
         # Only the ends of texts are decided by masks; the automaton finds all other boundaries.
         program = _Program(n_classes)
@@ -135,14 +138,14 @@ class _Program:
             return mask
         return self.node(MASK_AHEAD, mask, 0) if offset > 0 else self.node(MASK_BACK, mask, -offset)
 
-    def decision(self, left_of: NDArray[np.int64], wanted: NDArray[np.bool_]) -> int:
-        """The mask of places where ``wanted[left_of[..., y, z], c, d]`` holds."""
+    def decision(self, left_of: NDArray[np.int64], wanted: NDArray[np.uint8]) -> int:
+        """A mask of places where ``wanted[left_of[..., y, z], c, d]`` is YES, and none where it is NO; else any."""
         terms = []
         columns = wanted.transpose(1, 2, 0)
-        flat, column_of = np.unique(columns.reshape(-1, len(wanted)), axis=0, return_inverse=True)
+        flat, column_of = _merged(columns.reshape(-1, len(wanted)))
         column_of = column_of.reshape(self.n_classes, self.n_classes)
         for number, column in enumerate(flat):
-            if not column.any():
+            if not (column == YES).any():
                 continue
             # Classes c with the same d belong together.
             rights: dict[frozenset[int], list[int]] = {}
@@ -155,6 +158,14 @@ class _Program:
             terms.append(right if left is None else self.combine(MASK_AND, left, right))
         return self.any_of(terms)
 
+    def _between(self, table: NDArray[np.uint8]) -> frozenset[int]:
+        """A set with all classes for which `table` is YES and none for which it is NO, one made before if possible."""
+        least = frozenset(np.flatnonzero(table == YES).tolist())
+        most = frozenset(np.flatnonzero(table != NO).tolist())
+        if least in self._sets:
+            return least
+        return next((known for known in self._sets if least <= known <= most), least)
+
     def _product(self, factors: list[tuple[frozenset[int], int]]) -> int:
         """Places where every factor (classes, offset) holds."""
         useful = [(classes, offset) for classes, offset in factors if len(classes) < self.n_classes]
@@ -165,18 +176,18 @@ class _Program:
             result = self.combine(MASK_AND, result, self.shifted(classes, offset))
         return result
 
-    def _left(self, table: NDArray[np.bool_], offset: int) -> int | None:
-        """The mask of left contexts for which `table` holds, whose last axis is the class at `offset`; None if all do."""
-        if table.all():
+    def _left(self, table: NDArray[np.uint8], offset: int) -> int | None:
+        """A mask of left contexts for which `table`, whose last axis is the class at `offset`, says YES; None for all."""
+        if not (table == NO).any():
             return None
         if table.ndim == 1:
-            return self.shifted(frozenset(np.flatnonzero(table).tolist()), offset)
+            return self.shifted(self._between(table), offset)
         slices = np.moveaxis(table, -1, 0)
-        flat, slice_of = np.unique(slices.reshape(len(slices), -1), axis=0, return_inverse=True)
+        flat, slice_of = _merged(slices.reshape(len(slices), -1))
         terms = []
         for number, values in enumerate(flat):
-            if values.any():
-                classes = frozenset(np.flatnonzero(slice_of.ravel() == number).tolist())
+            if (values == YES).any():
+                classes = frozenset(np.flatnonzero(slice_of == number).tolist())
                 rest = self._left(values.reshape(table.shape[:-1]), offset - 1)
                 here = self.shifted(classes, offset)
                 terms.append(here if rest is None else self.combine(MASK_AND, here, rest))
@@ -228,6 +239,24 @@ class _Program:
         return [a, b] if operation in (MASK_OR, MASK_AND) else [a]
 
 
+def _merged(rows: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Rows of which none says YES where another says NO as one; returns these, and the number of each row's own."""
+    flat, inverse = np.unique(rows, axis=0, return_inverse=True)
+    merged: list[NDArray[np.uint8]] = []
+    number_of = np.zeros(len(flat), np.int64)
+    # Those that say most first; what says nothing goes with any.
+    for i in np.argsort(-(flat != 0).sum(axis=1), kind="stable"):
+        for number, row in enumerate(merged):
+            if not ((row | flat[i]) == YES | NO).any():
+                merged[number] = row | flat[i]
+                break
+        else:
+            number = len(merged)
+            merged.append(flat[i])
+        number_of[i] = number
+    return np.array(merged), number_of[inverse.ravel()]
+
+
 def _dense(automaton: SplitAutomaton) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
     """Next state and accept flag as [state, class] with plain state numbers."""
     shift = automaton.row_shift
@@ -235,7 +264,7 @@ def _dense(automaton: SplitAutomaton) -> tuple[NDArray[np.int64], NDArray[np.boo
     return (entries >> 1) >> shift, (entries & 1).astype(bool), automaton.start >> shift
 
 
-def _votes(next_state: NDArray[np.int64], accepts: NDArray[np.bool_], start: int) -> NDArray[np.uint8]:
+def votes_of(next_state: NDArray[np.int64], accepts: NDArray[np.bool_], start: int) -> NDArray[np.uint8]:
     """Votes [state, c, d] on a boundary before `c` when the pre-token so far is in `state`.
 
     The last state stands for text that no match covers (a gap, which runs until a match begins).
@@ -249,27 +278,27 @@ def _votes(next_state: NDArray[np.int64], accepts: NDArray[np.bool_], start: int
     survives_d = next_state[next_state] != 0
     # The pre-token is known to hold the codepoint before c. If the automaton dies without a match end at or after c,
     # the state was not possible at all: no vote.
-    dies_at_c = np.where(ends_before_c, _YES, 0)
-    dies_at_d = np.where(ends_before_c, _YES, 0)
-    lives_on = np.where(ends_before_c, _YES | _NO, _NO)
+    dies_at_c = np.where(ends_before_c, YES, 0)
+    dies_at_d = np.where(ends_before_c, YES, 0)
+    lives_on = np.where(ends_before_c, YES | NO, NO)
     votes[:n_states] = np.where(
-        survives_c, np.where(ends_before_d, _NO, np.where(survives_d, lives_on, dies_at_d)), dies_at_c
+        survives_c, np.where(ends_before_d, NO, np.where(survives_d, lives_on, dies_at_d)), dies_at_c
     )
     first = next_state[start]
     for c in range(n_classes):
         if accepts[start, c]:
-            votes[n_states, c] = _YES  # an empty match cuts, and so does a longer one
+            votes[n_states, c] = YES  # an empty match cuts, and so does a longer one
         elif first[c] == 0:
-            votes[n_states, c] = _NO
+            votes[n_states, c] = NO
         else:
             certain = accepts[first[c]]
             hopeless = next_state[first[c]] == 0
-            votes[n_states, c] = np.where(certain, _YES, np.where(hopeless, _NO, _YES | _NO))
-    votes[:, end] = _YES
+            votes[n_states, c] = np.where(certain, YES, np.where(hopeless, NO, YES | NO))
+    votes[:, end] = YES
     return votes
 
 
-def _left_contexts(
+def left_contexts(
     next_state: NDArray[np.int64],
     accepts: NDArray[np.bool_],
     start: int,
@@ -343,10 +372,10 @@ def _left_contexts(
     rows = np.zeros((len(numbers), n_classes, n_classes), np.uint8)
     for states, row_number in numbers.items():
         if states >> beginning & 1:
-            rows[row_number] |= _YES
+            rows[row_number] |= YES
         for state in range(n_states + 1):
             if states >> state & 1:
                 rows[row_number] |= votes[state]
-    rows[:, end] = _YES
+    rows[:, end] = YES
     unique, inverse = np.unique(rows.reshape(len(rows), -1), axis=0, return_inverse=True)
     return inverse.ravel()[left_of].reshape(left_of.shape), unique.reshape(-1, n_classes, n_classes)

@@ -25,6 +25,7 @@ from jittok.tables import (
     UnigramTables,
     read_only,
 )
+from jittok.token_columns import columns_of
 from jittok.unicode.normalization import fold_pages
 
 #: Types of pieces, with the numbers of the SentencePiece model format.
@@ -107,6 +108,8 @@ def build_unigram_tables(
     if not (np.abs(values) < MOST_SCORE).all():
         raise UnsupportedError(f"a score is not a number, or {MOST_SCORE:g} or more in size; expected scores of pieces")
     byte_ids = np.full(256, -1, np.int32)
+    columns = columns_of(pieces)
+    sizes = np.diff(columns.indptr)
     if rule != "tokenizers":
         if unknown is None and (kinds == UNKNOWN).any():
             unknown = int(np.flatnonzero(kinds == UNKNOWN)[0])
@@ -124,8 +127,10 @@ def build_unigram_tables(
         unknown_score = float(values.min(initial=np.inf)) - _UNKNOWN_PENALTY if n else 0.0
     if byte_fallback:
         value_of = {f"<0x{byte:02X}>": byte for byte in range(256)}
-        for index in named_bytes:
-            byte = value_of.get(pieces[index])
+        # Their names have six characters each.
+        named_bytes = [index for index in named_bytes if sizes[index] == 6]
+        for index, name in zip(named_bytes, columns.take(np.array(named_bytes, np.int64)).strings(), strict=True):
+            byte = value_of.get(name)
             if byte is not None:
                 byte_ids[byte] = index
         if is_sentencepiece and byte_ids.min() < 0:
@@ -142,11 +147,10 @@ def build_unigram_tables(
         values[index] = np.float32(0.1 * (len(piece.encode("utf-8", "surrogatepass")) - 1))
         lattice_scores[index] = np.float32(0.1 * (len(piece) - 1))
 
-    if len(used) == n:
-        strings: Sequence[str] = pieces
-    else:
-        strings = [pieces[index] for index in used]
-    array = build_double_array(["", *strings], [-1, *used])
+    of_used = np.array(used, np.int64)
+    if len(used) < n:
+        columns = columns.take(of_used)
+    array = build_double_array("", columns, of_used, ord(_BLANK) + 1)
     own_ids = np.arange(n) if ids is None else np.array(ids, np.int64)
     code_of = array.code_of << np.uint32(2)
     blank = int(code_of[ord(_BLANK)])
@@ -173,7 +177,7 @@ def build_unigram_tables(
     numbers[UNIGRAM_UNKNOWN] = -1 if unknown is None else unknown
     numbers[UNIGRAM_MISSING] = is_missing
     numbers[UNIGRAM_BYTE_FALLBACK] = byte_fallback
-    numbers[UNIGRAM_LONGEST] = max(1, max(map(len, strings), default=1))
+    numbers[UNIGRAM_LONGEST] = max(1, int(columns.character_counts().max(initial=1)))
     inner = (array.trie.label == ord(_BLANK)) & (array.trie.parent > 0)
     is_blank = (array.trie.label == ord(_BLANK)) & (array.trie.parent == 0) & (token >= 0)
     numbers[UNIGRAM_SPACE_FIRST] = bool(is_blank.any()) and not inner.any()

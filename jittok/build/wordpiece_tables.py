@@ -30,6 +30,7 @@ from jittok.tables import (
     WordPieceTables,
     read_only,
 )
+from jittok.token_columns import columns_of, ids_of
 from jittok.unicode.intervals import EMPTY, Intervals
 from jittok.unicode.normalization import fold_pages
 
@@ -90,15 +91,22 @@ def build_wordpiece_tables(
     """
     from jittok.kernels.wordpiece_build import Pops, link_nodes
 
-    identifiers = [-1, *vocabulary.values()]
-    if min([unknown, *identifiers[1:]]) < 0 or max([unknown, *identifiers]) > _MOST_ID:
+    try:
+        identifiers = np.append(ids_of(vocabulary), unknown)
+        valid = identifiers.min() >= 0 and identifiers.max() <= _MOST_ID
+    except OverflowError:
+        valid = False
+    if not valid:
         raise ArgumentError("a token id of the vocabulary is negative or above 2**31 - 1; expected ids from 0 up")
     if max_input < 0:
         raise ArgumentError(f"max_input={max_input}; expected the length of the longest word, 0 or more")
-    array = build_double_array([suffix_indicator, *vocabulary], identifiers)
+    kinds = ((space, CHARACTER_SPACE), (isolated, CHARACTER_ISOLATED))
+    least = max(int(characters.max(initial=0)) for characters, _ in kinds)
+    columns = columns_of(vocabulary)
+    array = build_double_array(suffix_indicator, columns, identifiers[:-1], min(least, _N_CODEPOINTS))
     trie, layout, suffix_root, units = array.trie, array.layout, array.second_root, array.units
     code_of = array.code_of << np.uint32(2)
-    for characters, kind in ((space, CHARACTER_SPACE), (isolated, CHARACTER_ISOLATED)):
+    for characters, kind in kinds:
         for first, stop in characters.reshape(-1, 2).tolist():
             code_of[first : min(stop, _N_CODEPOINTS)] |= np.uint32(kind)
 

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
-        print("jittok: interrupted; unfinished output was removed, and the same command goes on", file=sys.stderr)
+        print(f"jittok: interrupted; {_how_to_go_on(options)}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # the reader of our output went away (as `head` does): not an error of ours
@@ -41,6 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (JittokError, OSError) as error:
         print(f"jittok: error: {error}", file=sys.stderr)
         return 1
+
+
+def _how_to_go_on(options: argparse.Namespace) -> str:
+    if not hasattr(options, "checkpoint"):
+        return "unfinished output was removed, and the same command goes on"
+    if options.checkpoint is None:
+        return "nothing was kept; with --checkpoint FILE, --resume FILE could go on"
+    return f"if there is {options.checkpoint}, --resume {options.checkpoint} instead of the files goes on"
 
 
 #: Shown by ``jittok --help``.
@@ -56,6 +64,7 @@ by task:
   measure on your own text     jittok bench tokenizer.json corpus.txt
   compare with the reference   jittok verify tokenizer.json corpus.txt
   compare two tokenizers       jittok compare old.json new.json corpus.txt
+  see how they fit your text   jittok report old.json new.json texts/*.txt --out report.html
   compile kernels beforehand   jittok warmup -t tokenizer.json
   complete commands in a shell jittok completion bash
 
@@ -65,7 +74,7 @@ by task:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from jittok.cli import bench, compare, completion, convert, corpus, decode, demo, info, show, train, warmup
+    from jittok.cli import bench, compare, completion, convert, corpus, decode, demo, info, report, show, train, warmup
 
     parser = argparse.ArgumentParser(
         prog="jittok",
@@ -83,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     convert.add(commands)
     bench.add(commands)
     compare.add(commands)
+    report.add(commands)
     warmup.add(commands)
     demo.add(commands)
     completion.add(commands, _parser)

@@ -112,4 +112,3 @@ def _from_lines(path: str) -> Iterator[list[int]]:
                 yield [int(word) for word in words]
         except UnicodeDecodeError:
             raise FormatError(f"{path}: not text; expected a document's ids in each line, or a file named .npy") from None
-

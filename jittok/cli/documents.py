@@ -8,8 +8,12 @@ from typing import Any
 
 from jittok.cli import arguments
 
+FILES = "text, JSON lines, Parquet or Arrow; compressed or not"
 
-def add_documents(parser: argparse.ArgumentParser, megabytes: float) -> None:
+
+def add_documents(
+    parser: argparse.ArgumentParser, megabytes: float, metavar: str = "FILE", files: str = FILES
+) -> None:
     """Add what says which documents are taken.
 
     Parameters
@@ -18,8 +22,10 @@ def add_documents(parser: argparse.ArgumentParser, megabytes: float) -> None:
         Of the command.
     megabytes
         How much text is taken by default, at most.
+    metavar, files
+        How the files are called in the help, and what it says of them.
     """
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines, Parquet or Arrow; compressed or not")
+    parser.add_argument("files", nargs="+", metavar=metavar, help=files)
     parser.add_argument(
         "--separator", choices=arguments.SEPARATORS, default="newline", help="what ends a document (default: newline)"
     )
@@ -38,20 +44,31 @@ def documents_of(options: argparse.Namespace) -> Iterator[str]:
     options
         With ``files``, ``separator``, ``field``, ``column`` and ``megabytes``.
     """
+    limit = int(options.megabytes * 1e6)
+    size = 0
+    for text in strings_of(options):
+        if size >= limit:
+            return
+        if text:
+            yield text
+            size += len(text.encode("utf-8", "surrogatepass"))
+
+
+def strings_of(options: argparse.Namespace) -> Iterator[str]:
+    """All documents of the files that a command names, empty ones too.
+
+    Parameters
+    ----------
+    options
+        With ``files``, ``separator``, ``field`` and ``column``.
+    """
     from jittok.corpus.reading import Reading, read_documents
     from jittok.corpus.sources import find_sources
 
     reading = Reading(options.separator, options.field, options.column, limit=None, replace_invalid=True)
-    limit = int(options.megabytes * 1e6)
-    size = 0
     for source in find_sources(options.files):
         for documents in read_documents(source, reading):
-            for text in _strings(documents.texts):
-                if size >= limit:
-                    return
-                if text:
-                    yield text
-                    size += len(text.encode("utf-8", "surrogatepass"))
+            yield from _strings(documents.texts)
 
 
 def _strings(texts: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from jittok.cli import arguments
 from jittok.errors import UnsupportedError
 
 #: Families of models, each with kernels of its own.
-FAMILIES = ("bpe", "wordpiece", "sentencepiece", "training")
+FAMILIES = ("bpe", "wordpiece", "sentencepiece", "training", "generation")
 
 
 def add(commands: Any) -> None:
@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
             "wordpiece": wordpiece_tokenizers,
             "sentencepiece": sentencepiece_tokenizers,
             "training": trained_tokenizers,
+            "generation": generated_texts,
         }
         subjects = {family: makers[family] for family in FAMILIES if options.family in (None, family)}
     for name, tokenizers in subjects.items():
@@ -56,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
             exercise(tokenizer)
         print(f"{name}: ready in {time.perf_counter() - start:.2f} s")
     read_lines()
+    read_json()
     folder = None if _jit.JIT_DISABLED else _jit.cache_folder()
     if folder is None:
         print("nothing was kept on disk")
@@ -185,6 +187,39 @@ def trained_tokenizers() -> Iterator[Any]:
     jittok.train_bpe(words, rules="sentencepiece", vocab_size=60, memory_limit=1)
     yield jittok.train_unigram(words, vocab_size=60)
     jittok.train_unigram(words, vocab_size=60, e_step="linear")
+
+
+def generated_texts() -> Iterator[Any]:
+    """Generate with every routine; there is no tokenizer to exercise."""
+    import numpy as np
+
+    import jittok
+    from jittok.generation import generate, keep_top_k, sample
+
+    def step(ids: Any, state: Any, beam_index: Any) -> Any:
+        return np.zeros((len(ids), 9), np.float32), state
+
+    tokenizer = jittok.load_default()
+    generate(step, [[1]], tokenizer=tokenizer, stop_strings="?", max_new_tokens=2)
+    for options in ({"num_beams": 2}, {"num_beams": 2, "do_sample": True}, {"do_sample": True, "top_p": 0.5}):
+        generate(step, [[1]], max_new_tokens=2, **options)
+    sample(keep_top_k(np.zeros((1, 9), np.float32), 2), seed=1)
+    yield from ()
+
+
+def read_json() -> None:
+    """Read files of the kind tokenizer.json that are large enough for kernels."""
+    import json
+
+    import jittok
+
+    tokens = ["a", "b", "ab", *(f"token {number}" for number in range(1000))]
+    vocab = {token: number for number, token in enumerate(tokens)}
+    for model in (
+        {"type": "BPE", "vocab": vocab, "merges": [["a", "b"]]},
+        {"type": "Unigram", "vocab": [[token, -1.5] for token in tokens], "unk_id": 0},
+    ):
+        jittok.load_bytes(json.dumps({"model": model, "added_tokens": []}).encode()).token_to_id("a")
 
 
 def read_lines() -> None:

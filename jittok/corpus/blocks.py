@@ -370,6 +370,12 @@ class _Marked:
         if len(self.mark) > 1:
             return np.array([found.end() for found in self._pattern.finditer(raw)], np.int64)
         data = np.frombuffer(raw, np.uint8)
+        if len(raw) >= _MUCH:
+            from jittok.kernels.texts import ends_of_lines
+
+            ends = np.empty(raw.count(self.mark), np.int64)
+            ends_of_lines(read_only(data), self.mark[0], ends)
+            return ends
         parts = range(0, len(data), _STEP)
         found = [np.flatnonzero(data[begin : begin + _STEP] == self.mark[0]) + (begin + 1) for begin in parts]
         return np.concatenate(found) if found else np.zeros(0, np.int64)

@@ -14,7 +14,7 @@ vocabulary itself shows is used:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -160,8 +160,8 @@ def read(directory: Path, vocab_name: str = "vocab.json", merges_name: str = "me
 
 
 def _spec_of(
-    vocab: dict[str, int],
-    merges: tuple[tuple[str, str], ...],
+    vocab: Mapping[str, int],
+    merges: Sequence[tuple[str, str]],
     side: Side,
     named_class: tuple[str | None, str | None],
     where: str,

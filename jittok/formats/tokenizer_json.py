@@ -10,9 +10,8 @@ from __future__ import annotations
 import binascii
 import json
 import math
-import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import repeat
 from operator import add, itemgetter
@@ -21,8 +20,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.errors import FormatError, UnsupportedError
+from jittok.errors import FormatError, JittokError, UnsupportedError
 from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
+from jittok.formats._templates import Around, composed
+from jittok.formats.json_parts import ScoredPieces, read_parts
 from jittok.spec import (
     AddedToken,
     AddedTokens,
@@ -84,8 +85,9 @@ from jittok.tables import (
     TOKEN_SPECIAL,
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
-    read_only,
 )
+from jittok.token_columns import ColumnMerges, ColumnVocab, find_ids, ids_of
+from jittok.unicode.intervals import sorted_unique
 
 #: The fields of a tokenizer.json.
 TOP_LEVEL = (
@@ -135,16 +137,14 @@ def read(data: bytes, where: str) -> TokenizerSpec:
         It asks for a component that jittok does not have.
     """
     with paused_collection():
-        many = _without_many_added_tokens(data)
-        if many is not None:
-            rest, added = many
+        parts = read_parts(data, _FLAGS)
+        if parts is not None:
             try:
-                root = parse_json(rest, where, parse_float=read_score)
-            except FormatError:
-                root = None  # said again below, with the places of the whole file
-            if root is not None and type(root.value) is dict and root.value.get("added_tokens") == _LEFT_OUT:
-                root.value["added_tokens"] = []
-                return from_json(root, added)
+                root = parse_json(parts.rest, where, parse_float=read_score)
+                if parts.put_into(root):
+                    return from_json(root, parts.added)
+            except JittokError:
+                pass  # raised again below, with the places of the whole file
         return from_json(parse_json(data, where, parse_float=read_score))
 
 
@@ -222,22 +222,39 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
     if "version" in fields and root.child("version").string() != "1.0":
         raise root.child("version").wrong("'1.0', the only version there is")
     model = _model(root.child("model"))
-    added_tokens = assign_added_ids(_added_tokens(root) if added is None else added, model.vocab)
-    known_ids: set[int] = set()
-    if root.optional("post_processor") is not None:
-        known_ids.update(model.vocab.values())
-        known_ids.update(added_tokens.ids.tolist())
+    vocab = _vocab_of(root.child("model").child("vocab"), model)
+    added_tokens = assign_added_ids(_added_tokens(root) if added is None else added, vocab)
+    known_ids = _KnownIds(ids_of(vocab), added_tokens.ids)
+    post_processors, takes_pairs = _post_processors(root.optional("post_processor"), known_ids)
+    extra = _dropout(root.child("model"), model)
     return TokenizerSpec(
         model=model,
         added_tokens=added_tokens,
         normalizers=_flatten(root.optional("normalizer"), "normalizer", _NORMALIZERS, "normalizers"),
         pre_tokenizers=_flatten(root.optional("pre_tokenizer"), "pre-tokenizer", _PRE_TOKENIZERS, "pretokenizers"),
-        post_processors=_post_processors(root.optional("post_processor"), known_ids),
+        post_processors=post_processors,
         decoders=_decoders(root.optional("decoder")),
         stored_truncation=_truncation(root.optional("truncation")),
         stored_padding=_padding(root.optional("padding")),
-        extra=_dropout(root.child("model"), model),
+        extra=extra if takes_pairs else {**extra, "takes_pairs": False},
     )
+
+
+class _KnownIds:
+    """The ids of tokens."""
+
+    def __init__(self, *parts: NDArray[np.int64]) -> None:
+        self._parts = parts
+
+    def __contains__(self, token_id: object) -> bool:
+        return any(bool((part == token_id).any()) for part in self._parts)
+
+
+def _vocab_of(node: Node, model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel) -> Mapping[str, int]:
+    """Tokens and ids of a model, which is made of the vocabulary at `node`."""
+    if isinstance(node.value, ScoredPieces) and node.value.vocab is not None:
+        return node.value.vocab
+    return model.vocab
 
 
 # ---------------------------------------------------------------------------------------------------- model
@@ -257,7 +274,7 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
     vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
     merges = read_merges(node.child("merges"), vocab, prefix or "")
-    if merges and len(set(vocab.values())) != len(vocab):
+    if merges and len(sorted_unique(ids_of(vocab))) != len(vocab):
         raise repeated_id(node.child("vocab"))
     return BPEModel(
         vocab=vocab,
@@ -294,6 +311,21 @@ def _word_piece(node: Node) -> WordPieceModel:
 def _unigram(node: Node) -> UnigramModel:
     """A Unigram model; `unk_id` may be missing or null, `byte_fallback` only missing."""
     entries = node.child("vocab").value
+    pieces: Sequence[str]
+    if isinstance(entries, ScoredPieces):
+        pieces, scores = entries.pieces, tuple(entries.scores.tolist())
+    else:
+        pieces, scores = _scored_pieces(node)
+    unk_id = node.optional("unk_id")
+    if unk_id is not None and unk_id.integer(limit=1 << 64) >= len(pieces):
+        raise unk_id.error(f"the unknown token's id is {unk_id.value}, but there are {len(pieces)} tokens")
+    byte_fallback = node.child("byte_fallback").boolean() if "byte_fallback" in node.mapping() else False
+    return UnigramModel(pieces, scores, None if unk_id is None else unk_id.value, byte_fallback)
+
+
+def _scored_pieces(node: Node) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Pieces and scores of a Unigram model."""
+    entries = node.child("vocab").value
     if type(entries) is not list:
         raise node.child("vocab").wrong("an array of [token, score]")
     if len(entries) > MAX_TOKEN_ID:
@@ -321,18 +353,14 @@ def _unigram(node: Node) -> UnigramModel:
         for item in node.child("vocab").items():
             if type(item.value[1]) is int or not math.isfinite(item.value[1]):
                 raise item.wrong("a score within the range of floats")
-    unk_id = node.optional("unk_id")
-    if unk_id is not None and unk_id.integer(limit=1 << 64) >= len(pieces):
-        raise unk_id.error(f"the unknown token's id is {unk_id.value}, but there are {len(pieces)} tokens")
-    byte_fallback = node.child("byte_fallback").boolean() if "byte_fallback" in node.mapping() else False
-    return UnigramModel(pieces, scores, None if unk_id is None else unk_id.value, byte_fallback)
+    return pieces, scores
 
 
 def _guess_model_type(fields: Mapping[str, Any]) -> str | None:
     """Say which model a file means that is older than the field "type"."""
     if "vocab" not in fields:
         return None
-    if isinstance(fields["vocab"], list):
+    if isinstance(fields["vocab"], list | ScoredPieces):
         return "Unigram"
     if "merges" in fields:
         return "BPE"
@@ -349,12 +377,14 @@ def _optional_flag(node: Node, key: str) -> bool:
     return False if child is None else child.boolean()
 
 
-def read_vocab(node: Node, *, lenient: bool = False) -> dict[str, int]:
+def read_vocab(node: Node, *, lenient: bool = False) -> Mapping[str, int]:
     """Check a mapping from token to id: not empty, ids unique and below `MAX_TOKEN_ID`, holes allowed.
 
     The reference takes an empty vocabulary, with which every text has no ids, and two tokens of one id, of
     which it decodes to either. `lenient` lets both pass.
     """
+    if isinstance(node.value, ColumnVocab):
+        return node.value
     vocab = node.mapping()
     if not vocab:
         if lenient:
@@ -381,8 +411,12 @@ def repeated_id(node: Node) -> FormatError:
     raise AssertionError("no repeated id")  # the caller found one
 
 
-def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> tuple[tuple[str, str], ...]:
+def read_merges(node: Node, vocab: Mapping[str, int], prefix: str) -> Sequence[tuple[str, str]]:
     """Check merges in either form, ``["a", "b"]`` or ``"a b"``, and return them in order of rank."""
+    if isinstance(node.value, ColumnMerges) and node.value.vocab is vocab:
+        if prefix:
+            raise node.error("these merges are not those of tokens with a prefix")  # they are read again
+        return node.value
     if type(node.value) is not list:
         raise node.wrong("an array of merges")
     values: list[Any] = node.value
@@ -516,52 +550,6 @@ def _added_tokens(root: Node) -> AddedTokens:
     return AddedTokens(columns[1], np.array(columns[0], np.int64), (flags * bits[:, None]).sum(axis=0, dtype=np.uint8))
 
 
-def _without_many_added_tokens(data: bytes) -> tuple[bytes, AddedTokens] | None:
-    """A tokenizer.json without its added tokens, and these, where there are very many, in plain form; else None.
-
-    Where they were, `_LEFT_OUT` stands. That this is the field of the file must be checked.
-    """
-    if len(data) < _MANY_BYTES:
-        return None
-    start = _ADDED_TOKENS.search(data)
-    # Each token has some hundred bytes; most files have few of them, and are mostly vocabulary.
-    room = 0 if start is None else (data.count(b'"content"'))
-    if start is None or room < _MANY:
-        return None
-    from jittok.kernels.json_tokens import ESCAPED, read_added_tokens
-
-    names = [name.encode() for name in ("id", "content", *_FLAGS)]
-    name_indptr = np.cumsum([0, *map(len, names)])
-    array = read_only(np.frombuffer(data, np.uint8))
-    ids, flags = np.empty(room, np.int64), np.empty(room, np.uint8)
-    contents, sizes = np.empty(len(data), np.uint8), np.zeros(2, np.int64)
-    end = read_added_tokens(
-        read_only(np.frombuffer(b"".join(names), np.uint8)),
-        read_only(name_indptr),
-        read_only(np.array([0, 0, *_FLAGS.values()], np.uint8)),
-        array,
-        start.end() - 1,
-        ids,
-        flags,
-        contents,
-        sizes,
-    )
-    if end < 0:
-        return None
-    n = int(sizes[0])
-    try:
-        strings = contents[: int(sizes[1])].tobytes().decode().split("\n")[:n]
-        for place in np.flatnonzero(flags[:n] & ESCAPED).tolist():
-            strings[place] = json.loads(f'"{strings[place]}"')
-            strings[place].encode()  # no half of a surrogate pair
-    except ValueError:
-        return None
-    if ids[:n].max(initial=0) >= MAX_TOKEN_ID:
-        return None
-    added = AddedTokens(strings, ids[:n], flags[:n] & np.uint8(255 - ESCAPED))
-    return data[: start.end() - 1] + json.dumps(_LEFT_OUT).encode() + data[end:], added
-
-
 #: The flags of an added token, and their bits in :class:`~jittok.spec.AddedTokens`.
 _FLAGS = {
     "single_word": TOKEN_SINGLE_WORD,
@@ -570,12 +558,6 @@ _FLAGS = {
     "normalized": TOKEN_NORMALIZED,
     "special": TOKEN_SPECIAL,
 }
-#: Added tokens are taken out of a file before it is parsed if there are so many, in so many bytes.
-_MANY = 20_000
-_MANY_BYTES = 100 * _MANY
-#: The beginning of the added tokens. In a string, a backslash would stand before each quotation mark.
-_ADDED_TOKENS = re.compile(rb'"added_tokens"[ \n\r\t]*:[ \n\r\t]*\[')
-_LEFT_OUT = ["these were read already"]
 
 
 def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> AddedTokens:
@@ -620,7 +602,7 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
 
 def _new_ids(contents: Sequence[str], vocab: Mapping[str, int]) -> NDArray[np.int64]:
     """The id of each content in the vocabulary; of those that are not there, numbers from its size on."""
-    ids = np.fromiter(map(vocab.get, contents, repeat(-1)), np.int64, len(contents))
+    ids = find_ids(vocab, contents)
     new = ids < 0
     ids[new] = len(vocab) + np.arange(int(new.sum()))
     return ids
@@ -677,7 +659,7 @@ def read_decoders(block: Mapping[str, Any]) -> tuple[Decoder, ...]:
     return _decoders(Node(dict(block), "decoder", ""))
 
 
-def read_post_processors(block: Mapping[str, Any], known_ids: set[int]) -> tuple[PostProcessor, ...]:
+def read_post_processors(block: Mapping[str, Any], known_ids: Container[int]) -> tuple[PostProcessor, ...]:
     """Read what a tokenizer.json may have in the field "post_processor".
 
     Parameters
@@ -692,7 +674,10 @@ def read_post_processors(block: Mapping[str, Any], known_ids: set[int]) -> tuple
     FormatError, UnsupportedError
         No tokenizer.json could have it, or jittok does not have the component.
     """
-    return _post_processors(Node(dict(block), "post_processor", ""), known_ids)
+    steps, takes_pairs = _post_processors(Node(dict(block), "post_processor", ""), known_ids)
+    if not takes_pairs:
+        raise UnsupportedError("post_processor: these post-processors, one after another, cannot take pairs of texts")
+    return steps
 
 
 def _decoders(node: Node | None) -> tuple[Decoder, ...]:
@@ -880,20 +865,23 @@ _DECODERS: dict[str, Callable[[Node], Decoder]] = {
 # ------------------------------------------------------------------------------------------ post-processors
 
 
-def _post_processors(node: Node | None, known_ids: set[int]) -> tuple[PostProcessor, ...]:
-    """Read the post-processors.
+def _post_processors(node: Node | None, known_ids: Container[int]) -> tuple[tuple[PostProcessor, ...], bool]:
+    """Read the post-processors, and whether they can take pairs.
 
     Measured: each runs on what the one before it made. A Template sets the type ids even where no special
     tokens are asked for; without one, the second sequence of a pair has type id 1.
     """
-    steps = _flatten_post_processors(node, known_ids, 0)
-    if sum(isinstance(step, Template) for step in steps) > 1:
+    result = composed(_flatten_post_processors(node, known_ids, 0))
+    if result is None:
         assert node is not None
-        raise UnsupportedError(f"{node.place}: more than one post-processor that adds special tokens")
-    return steps
+        raise UnsupportedError(
+            f"{node.place}: of several post-processors that add special tokens, one leaves what the next cannot take (a "
+            "template takes one part or two), or changes type ids only where special tokens are added"
+        )
+    return result
 
 
-def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int) -> tuple[PostProcessor, ...]:
+def _flatten_post_processors(node: Node | None, known_ids: Container[int], depth: int) -> tuple[PostProcessor | Around, ...]:
     if node is None:
         return ()
     kind = _type_of(node, "post-processor")
@@ -903,7 +891,7 @@ def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int)
     if kind == "Sequence":
         if depth == _MAX_NESTING:
             raise node.error(f"Sequences nested more than {_MAX_NESTING} deep")
-        steps: list[PostProcessor] = []
+        steps: list[PostProcessor | Around] = []
         for member in node.child("processors").items():
             steps += _flatten_post_processors(member, known_ids, depth + 1)
         return tuple(steps)
@@ -918,42 +906,40 @@ def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int)
         # The reference takes it for the other kind when it has the other kind's fields.
         if type(node.value.get("trim_offsets")) is type(node.value.get("add_prefix_space")) is bool:
             return _roberta(node, known_ids)
-        return (_surround(node, known_ids, sep_before_b=False, type_of_b=1),)
+        return (_around(node, known_ids, like_roberta=False),)
     raise UnsupportedError(
         f"{node.place}: the post-processor {kind} is not supported; supported are Sequence, ByteLevel, "
         "TemplateProcessing, RobertaProcessing, BertProcessing"
     )
 
 
-def _roberta(node: Node, known_ids: set[int]) -> tuple[PostProcessor, ...]:
+def _roberta(node: Node, known_ids: Container[int]) -> tuple[PostProcessor | Around, ...]:
     """RobertaProcessing: offsets trimmed first, then ``<s> A </s>`` or ``<s> A </s></s> B </s>``, type ids 0."""
     trim_offsets = node.child("trim_offsets").boolean()
     add_prefix_space = node.child("add_prefix_space").boolean()
-    template = _surround(node, known_ids, sep_before_b=True, type_of_b=0)
-    return (TrimOffsets(add_prefix_space), template) if trim_offsets else (template,)
+    around = _around(node, known_ids, like_roberta=True)
+    return (TrimOffsets(add_prefix_space), around) if trim_offsets else (around,)
 
 
-def _surround(node: Node, known_ids: set[int], *, sep_before_b: bool, type_of_b: int) -> Template:
-    def token(key: str, type_id: int) -> TemplatePiece:
+def _around(node: Node, known_ids: Container[int], *, like_roberta: bool) -> Around:
+    def token(key: str) -> TemplatePiece:
         pair = list(node.child(key).items())
         if len(pair) != 2:
             raise node.child(key).wrong("[token, id]")
         content = pair[0].string()
-        return TemplatePiece(type_id, ids=(_known_id(pair[1], known_ids),), tokens=(content,))
+        return TemplatePiece(0, ids=(_known_id(pair[1], known_ids),), tokens=(content,))
 
-    single = (token("cls", 0), TemplatePiece(0, "A"), token("sep", 0))
-    between = (token("sep", type_of_b),) if sep_before_b else ()
-    return Template(single, (*single, *between, TemplatePiece(type_of_b, "B"), token("sep", type_of_b)))
+    return Around(token("cls"), token("sep"), like_roberta)
 
 
-def _known_id(node: Node, known_ids: set[int]) -> int:
+def _known_id(node: Node, known_ids: Container[int]) -> int:
     token_id = node.integer()
     if token_id not in known_ids:
         raise node.error(f"the id {token_id} is neither in the vocabulary nor an added token's")
     return token_id
 
 
-def _template(node: Node, known_ids: set[int]) -> Template:
+def _template(node: Node, known_ids: Container[int]) -> Template:
     special = node.child("special_tokens")
     tokens: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
     for key in special.mapping():
@@ -1069,10 +1055,7 @@ def write(spec: TokenizerSpec) -> bytes:
             }
             for token in spec.added_tokens
         ],
-        "normalizer": _chain([_write_normalizer(step) for step in spec.normalizers], "normalizers"),
-        "pre_tokenizer": _chain([_write_pre_tokenizer(step) for step in spec.pre_tokenizers], "pretokenizers"),
-        "post_processor": _chain([_write_post_processor(step) for step in spec.post_processors], "processors"),
-        "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
+        **{name: component(spec, name) for name in _WRITERS},
         "model": _write_model(model, spec.extra.get("dropout")),
     }
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -1080,6 +1063,25 @@ def write(spec: TokenizerSpec) -> bytes:
         # No string can hold this, as its quotation marks would have backslashes.
         text = text.replace('"vocab":[]', _write_scored(model))
     return text.encode("utf-8")
+
+
+def component(spec: TokenizerSpec, name: str) -> dict[str, Any] | None:
+    """Return a field of a tokenizer.json: "normalizer", "pre_tokenizer", "post_processor" or "decoder".
+
+    Parameters
+    ----------
+    spec
+        A tokenizer.
+    name
+        The field.
+
+    Raises
+    ------
+    UnsupportedError
+        The format cannot say what the spec says.
+    """
+    field, members, write_step = _WRITERS[name]
+    return _chain([write_step(step) for step in getattr(spec, field)], members)
 
 
 def _write_score(score: float) -> str:
@@ -1283,3 +1285,12 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
     if isinstance(step, DecodeLlamaCpp | DecodeMarian):
         raise UnsupportedError(f"a tokenizer.json cannot hold the decoder {type(step).__name__}; save as jittok")
     return {"type": "BPEDecoder", "suffix": step.suffix}
+
+
+#: By field: the attribute of a spec, the field of a Sequence that has its members, and what writes one of them.
+_WRITERS: dict[str, tuple[str, str, Callable[[Any], dict[str, Any]]]] = {
+    "normalizer": ("normalizers", "normalizers", _write_normalizer),
+    "pre_tokenizer": ("pre_tokenizers", "pretokenizers", _write_pre_tokenizer),
+    "post_processor": ("post_processors", "processors", _write_post_processor),
+    "decoder": ("decoders", "decoders", _write_decoder),
+}

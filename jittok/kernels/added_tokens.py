@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jittok._jit import helper, kernel
+from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import equal_bits, highest_bit, load64, multiply
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
@@ -37,6 +37,11 @@ SPACE = 16
 MAX_ENDINGS = 8
 
 _FACTOR = np.uint64(SEEN_FACTOR)
+
+#: The kinds of five bytes and more, where that of eight is the highest bit.
+_LONG_KINDS = 0xF0
+#: The kinds of one to four bytes, as they are in the gate.
+_SHORT_KINDS = 7
 
 
 @helper
@@ -74,6 +79,16 @@ def _last_ending(data: Any, low: Any, position: Any, endings: Any) -> int:
     return low
 
 
+@inlined
+def _is_unlikely(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> bool:
+    """Whether no token ends before `end`, which is 8 or more, as far as two, or four, bytes tell."""
+    kinds = int(gate[np.uint64((np.uint64(data[np.uint64(end - 1)]) << np.uint64(8)) | np.uint64(data[np.uint64(end - 2)]))])
+    hashed = multiply((load64(data, end - 8) >> np.uint64(32)) << np.uint64(32), _FACTOR)
+    place = hashed >> np.uint64(shift)
+    four = np.int64(seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1))
+    return (kinds & _SHORT_KINDS) | (kinds * four) == 0
+
+
 @helper
 def _may_end(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> int:
     """Whether a token may end before `end`; see AddedTokenTables.gate. 1 for some places where none does."""
@@ -86,6 +101,13 @@ def _may_end(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> int:
     word = load64(data, end - 8)
     length = 8
     left = kinds << 1 & 255
+    if left & _LONG_KINDS:
+        # One look for all longer ones: whether any of them ends with these four bytes.
+        hashed = multiply((word >> np.uint64(32)) << np.uint64(32), _FACTOR)
+        place = hashed >> np.uint64(shift)
+        if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1) == np.uint64(0):
+            left = left << 4 & 255
+            length = 4
     while left:
         if left & 128:
             low = np.uint64(64 - 8 * length)
@@ -231,8 +253,14 @@ def find_added_tokens(
                     if position == low:
                         break
                 elif state == 0 and gated:
-                    while position > low and _may_end(gate, seen, shift, data, position) == 0:
-                        position -= 1
+                    while position > low:
+                        # Without branches but one that is seldom taken, for nearly all text.
+                        if position >= 8 and _is_unlikely(gate, seen, shift, data, position):
+                            position -= 1
+                        elif _may_end(gate, seen, shift, data, position) == 0:
+                            position -= 1
+                        else:
+                            break
                     if position == low:
                         break
                 position -= 1

@@ -21,6 +21,7 @@ from jittok.kernels.word_cache import (
     find_slot,
     hash_bytes,
     keep_ids,
+    key_mask,
     key_slot,
 )
 from jittok.tables import EDGE_BYTE, MERGE_CUT, MERGE_DIRECT, MERGE_RANKED
@@ -285,7 +286,7 @@ def preload_tokens(merges: Any, cache: Any, most: int) -> int:
     """
     slots = cache.slots
     counters = cache.counters
-    mask = np.uint64((slots.size >> 2) - 2)
+    mask = key_mask(slots)
     if merges.numbers[MERGE_RANKED] == 0 or merges.numbers[MERGE_DIRECT] > 0 or counters[PRELOADED] == 1:
         return counters[USED]
     counters[PRELOADED] = 1
@@ -296,7 +297,7 @@ def preload_tokens(merges: Any, cache: Any, most: int) -> int:
             break
         if token + AHEAD < n_tokens:
             low, high = token_key(merges, token + AHEAD)
-            prefetch(slots, np.int64(key_slot(low, high, mask) << np.uint64(2)))
+            prefetch(slots, np.int64(key_slot(low, high, mask)))
         low, high = token_key(merges, token)
         if high == 0 or merges.token_bytes[merges.token_indptr[token]] == EDGE_BYTE:
             continue  # the byte of an edge, as a pre-token, is an edge, which has no ids

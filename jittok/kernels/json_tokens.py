@@ -22,7 +22,7 @@ _ALL_FIELDS = 127
 
 
 @helper
-def _skip_space(data: Any, at: Any) -> int:
+def skip_space(data: Any, at: Any) -> int:
     """The place of the first byte from `at` on that is no white space of JSON."""
     while at < data.shape[0] and (data[at] == 0x20 or data[at] == 0x0A or data[at] == 0x0D or data[at] == 0x09):
         at += 1
@@ -30,7 +30,7 @@ def _skip_space(data: Any, at: Any) -> int:
 
 
 @helper
-def _find_name(names: Any, name_indptr: Any, data: Any, first: Any, last: Any) -> int:
+def find_name(names: Any, name_indptr: Any, data: Any, first: Any, last: Any) -> int:
     """Which of the names ``data[first:last]`` is, -1 for none."""
     for name in range(name_indptr.shape[0] - 1):
         begin = name_indptr[name]
@@ -85,28 +85,28 @@ def read_added_tokens(
     end = data.shape[0]
     n = np.int64(0)
     written = np.int64(0)
-    at = _skip_space(data, at + 1)
+    at = skip_space(data, at + 1)
     while at < end and data[at] == 0x7B:  # {
         if n == ids.shape[0]:
             return -1
         seen = 0
         flag = 0
         while seen != _ALL_FIELDS:
-            at = _skip_space(data, at + 1)
+            at = skip_space(data, at + 1)
             if at >= end or data[at] != 0x22:
                 return -1
             first = at + 1
             at = first
             while at < end and data[at] != 0x22:
                 at += 1
-            field = _find_name(names, name_indptr, data, first, at)
+            field = find_name(names, name_indptr, data, first, at)
             if field < 0 or seen >> field & 1:
                 return -1
             seen |= 1 << field
-            at = _skip_space(data, at + 1)
+            at = skip_space(data, at + 1)
             if at >= end or data[at] != 0x3A:
                 return -1
-            at = _skip_space(data, at + 1)
+            at = skip_space(data, at + 1)
             if field == _NUMBER:
                 first = at
                 value = np.int64(0)
@@ -144,14 +144,14 @@ def read_added_tokens(
                 at += 5
             else:
                 return -1
-            at = _skip_space(data, at)
+            at = skip_space(data, at)
             if at >= end or data[at] != (0x7D if seen == _ALL_FIELDS else 0x2C):
                 return -1
         flags[n] = flag
         n += 1
-        at = _skip_space(data, at + 1)
+        at = skip_space(data, at + 1)
         if at < end and data[at] == 0x2C:
-            at = _skip_space(data, at + 1)
+            at = skip_space(data, at + 1)
             if at >= end or data[at] != 0x7B:
                 return -1
         elif at >= end or data[at] != 0x5D:

@@ -47,6 +47,15 @@ def put_triples(target: Any, to: int, source: Any, at: int) -> int:
 
 
 @machine_operation
+def put_characters(target: Any, to: int, source: Any, at: int, kind: int) -> int:
+    """Write UTF-8 of eight characters of `kind` bytes each, 2 or 4, those at byte `at`; returns its bytes.
+
+    0 if one is a surrogate. Up to 32 bytes are written. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
 def run_mask_code(address: int, entries: Any, masks: Any, words: int, only_ascii: int) -> None:
     """Call the machine code of a mask program, see :mod:`jittok._mask_code`; never without the JIT."""
     raise AssertionError("machine code where there is no JIT")
@@ -99,16 +108,33 @@ def make_key(keys: Any, key: int, text: Any, first: int, masks: Any, row: int) -
 
 
 @machine_operation
-def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int) -> int:
-    """The value of a key in one of two slots of four words: ids are written, their number returned.
+def make_four_keys(keys: Any, key: int, text: Any, word: Any, first: int, mask: int) -> None:
+    """Keys of four words, from the one that is ``text[word[first]:word[first + 1]]`` on, and their places in a table.
+
+    ``keys[key:key + 4]`` and so on become what ``word_cache.make_keys`` says. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
+def put_ids(ids: Any, to: int, low: np.uint64, high: np.uint64, id_bits: int) -> None:
+    """Write the ids of a slot's two words, as ``word_cache`` packs them, to an int32 array: eight, some of no meaning."""
+    mask = (1 << int(id_bits)) - 1
+    for i in range(8):
+        word = int(low) if i < 3 else int(high)
+        ids[int(to) + i] = word >> int(id_bits) * (i % 3 if i < 6 else i - 3) & mask
+
+
+@machine_operation
+def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int, id_bits: int) -> int:
+    """The value of a key in one of two slots of four words: ids are written as by ``put_ids``, their number returned.
 
     -1 if neither slot has the key, or the number there is 255.
     """
     wanted = keys[int(key) : int(key) + 2]
     at = int(at) if (slots[int(at) : int(at) + 2] == wanted).all() else int(at) + 4
     low = int(slots[at + 2])
-    store_pair(ids, to, np.uint64(low & ((1 << 56) - 1)))
-    store_pair(ids, int(to) + 2, slots[at + 3])
+    put_ids(ids, to, slots[at + 2], slots[at + 3], id_bits)
     found = (slots[at : at + 2] == wanted).all() and low >> 56 != 255
     return low >> 56 if found else -1
 
@@ -117,6 +143,22 @@ def take_ids(keys: Any, key: int, slots: Any, at: int, ids: Any, to: int) -> int
 def copy_ids(target: Any, to: int, source: Any, at: int) -> None:
     """Copy 16 items of an int32 array into another."""
     target[int(to) : int(to) + 16] = source[int(at) : int(at) + 16]
+
+
+@machine_operation
+def has_wide_vectors() -> int:
+    """1 in code for CPUs with vectors of 64 bytes (AVX-512), else 0: a constant, so that one side of a test falls away."""
+    return 0
+
+
+@machine_operation
+def put_places(array: Any, index: int, bits: np.uint64, base: int) -> None:
+    """Write `base` plus the number of each set bit to an int32 array from `index` on; up to 16 items more are written.
+
+    Only where there are wide vectors.
+    """
+    places = [int(base) + i for i in range(64) if int(bits) >> i & 1]
+    array[int(index) : int(index) + len(places)] = places
 
 
 @machine_operation
@@ -214,3 +256,53 @@ def prefetch(array: Any, index: int) -> None:
 def multiply(a: np.uint64, b: np.uint64) -> np.uint64:
     """Product modulo 2**64."""
     return np.uint64((int(a) * int(b)) & 0xFFFFFFFFFFFFFFFF)
+
+
+@machine_operation
+def bits_from(values: Any, index: int, least: np.float32) -> np.uint64:
+    """Which of the 64 items from `index` of a float32 array are `least` or more, as a 64-bit mask."""
+    block = values[int(index) : int(index) + 64] >= least
+    return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
+
+
+@machine_operation
+def bits_of(value: np.float32) -> int:
+    """The bits of a float32, as an int32."""
+    return int(np.float32(value).view(np.int32))
+
+
+@machine_operation
+def put_exponentials(target: Any, to: int, source: Any, at: int, top: np.float32) -> np.float32:
+    """Write the exponentials of 64 items of a float32 array, each less `top`, to another; returns their sum.
+
+    None may be above `top` by more than rounding. Below -87 they are 0. By Cephes' polynomial for float32, to 2 units in
+    the last place; not contracted, so the same on every CPU.
+    """
+    value = source[int(at) : int(at) + 64] - np.float32(top)
+    is_small = ~(value >= EXP_LEAST)
+    value = np.where(is_small, np.float32(0), value)
+    power = (value * EXP_FACTOR - np.float32(0.5)).astype(np.int32)
+    whole = power.astype(np.float32)
+    value = value - whole * EXP_HIGH - whole * EXP_LOW
+    sums = np.full(64, EXP_TERMS[0], np.float32)
+    for term in EXP_TERMS[1:]:
+        sums = sums * value + term
+    sums = sums * (value * value) + value + np.float32(1)
+    sums = np.where(is_small, np.float32(0), (sums.view(np.int32) + (power << 23)).view(np.float32))
+    target[int(to) : int(to) + 64] = sums
+    width = 32
+    while width:
+        sums = sums[:width] + sums[width : 2 * width]
+        width //= 2
+    return sums[0]
+
+
+#: Of :func:`put_exponentials`: the least exponent, 1 / log 2, log 2 in two parts, the polynomial's terms.
+EXP_LEAST = np.float32(-87.0)
+EXP_FACTOR = np.float32(1.44269504)
+EXP_HIGH = np.float32(0.693359375)
+EXP_LOW = np.float32(-2.12194440e-4)
+EXP_TERMS = tuple(
+    np.float32(term)
+    for term in (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+)

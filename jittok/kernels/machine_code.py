@@ -9,6 +9,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from jittok import _jit
+from jittok.kernels import machine
+
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _V64 = ir.VectorType(_I8, 64)
 
@@ -86,6 +89,69 @@ def put_triples(typing_context: Any, target: Any, to: Any, source: Any, at: Any)
         return builder.call(function, [builder.or_(others, ir.Constant(_I64, 256)), ir.Constant(_I1, 0)])
 
     return types.int64(target, types.int64, source, types.int64), code
+
+
+@intrinsic
+def put_characters(typing_context: Any, target: Any, to: Any, source: Any, at: Any, kind: Any) -> Any:
+    """Write UTF-8 of eight characters of two or four bytes each; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return ir.Constant(_I64, 0)
+        eight = ir.VectorType(_I32, 8)
+
+        def every(value: int) -> Any:
+            return ir.Constant(eight, [value] * 8)
+
+        def part(shift: int) -> Any:
+            return builder.or_(builder.and_(builder.lshr(value, every(shift)), every(0x3F)), every(0x80))
+
+        def joined(lead: int, shift: int) -> Any:
+            whole = builder.or_(builder.lshr(value, every(shift)), every(lead))
+            for i, low in enumerate(range(shift - 6, -1, -6)):
+                whole = builder.or_(whole, builder.shl(part(low), every(8 * i + 8)))
+            return whole
+
+        pointer = _byte_pointer(context, builder, signature.args[2], arguments[2], arguments[3])
+        wide = builder.icmp_unsigned("==", arguments[4], _I64(4))
+        with builder.if_else(wide) as (then, otherwise):
+            with then:
+                codepoints = builder.load(builder.bitcast(pointer, eight.as_pointer()))
+                codepoints.align = 1
+                from_four = builder.block
+            with otherwise:
+                units = builder.load(builder.bitcast(pointer, _UNITS.as_pointer()))
+                units.align = 1
+                units = builder.zext(units, eight)
+                from_two = builder.block
+        value = builder.phi(eight)
+        value.add_incoming(codepoints, from_four)
+        value.add_incoming(units, from_two)
+        whole, kept = value, every(0xFF)
+        for least, lead, shift, bits in ((0x80, 0xC0, 6, 16), (0x800, 0xE0, 12, 24), (0x10000, 0xF0, 18, 32)):
+            longer = builder.icmp_unsigned(">=", value, every(least))
+            whole = builder.select(longer, joined(lead, shift), whole)
+            kept = builder.select(longer, every((1 << bits) - 1), kept)
+        surrogate = builder.icmp_unsigned("==", builder.and_(value, every(0xFFFFF800)), every(0xD800))
+        has_none = builder.icmp_unsigned("==", builder.bitcast(surrogate, _I8), _I8(0))
+        extract = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_I64, [_I64, _I64]), "llvm.x86.bmi.pext.64"
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
+        four = ir.VectorType(_I64, 4)
+        whole, kept = builder.bitcast(whole, four), builder.bitcast(kept, four)
+        size = _I64(0)
+        for i in range(4):
+            mask = builder.extract_element(kept, _I32(i))
+            two = builder.call(extract, [builder.extract_element(whole, _I32(i)), mask])
+            into = _byte_pointer(
+                context, builder, signature.args[0], arguments[0], builder.add(arguments[1], size)
+            )
+            builder.store(two, builder.bitcast(into, _I64.as_pointer())).align = 1
+            size = builder.add(size, builder.lshr(builder.call(count, [mask]), _I64(3)))
+        return builder.select(has_none, size, _I64(0))
+
+    return types.int64(target, types.int64, source, types.int64, types.int64), code
 
 
 @intrinsic
@@ -211,6 +277,12 @@ def find_in_line(typing_context: Any, slots: Any, first: Any, key: Any) -> Any:
 
 _PAIR = ir.VectorType(_I64, 2)
 _I128 = ir.IntType(128)
+_LINE = ir.VectorType(_I64, 8)
+#: As in kernels.word_cache, which imports these operations.
+_KEY_BYTES = 15
+_KEY_SHIFT = 38
+_FACTOR_LOW = 0x9E3779B97F4A7C15
+_FACTOR_HIGH = 0xC2B2AE3D27D4EB4F
 
 
 def _load_two(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, align: int) -> Any:
@@ -240,11 +312,135 @@ def make_key(typing_context: Any, keys: Any, key: Any, text: Any, first: Any, ma
 
 
 @intrinsic
-def take_ids(typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids: Any, to: Any) -> Any:
+def make_four_keys(
+    typing_context: Any, keys: Any, key: Any, text: Any, word: Any, first: Any, mask: Any
+) -> Any:
+    """Keys of four words, and their places in a table; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return context.get_dummy_value()
+        four = ir.VectorType(_I32, 4)
+
+        def order(numbers: list[int]) -> Any:
+            return ir.Constant(ir.VectorType(_I32, len(numbers)), numbers)
+
+        def words(low: int, high: int) -> Any:
+            return ir.Constant(_LINE, [low, high] * 4)
+
+        def splat(number: int) -> Any:
+            return words(number, number)
+
+        # Where the words begin, and their lengths, 0 for those that are too long.
+        at = _byte_pointer(context, builder, signature.args[3], arguments[3], builder.shl(arguments[4], _I64(2)))
+        starts = builder.load(builder.bitcast(at, four.as_pointer()))
+        following = builder.gep(at, [_I64(4)])
+        ends = builder.load(builder.bitcast(following, four.as_pointer()))
+        starts.align = ends.align = 4
+        length = builder.sub(ends, starts)
+        fits = builder.icmp_unsigned("<=", length, ir.Constant(four, [_KEY_BYTES] * 4))
+        length = builder.select(fits, length, ir.Constant(four, [0] * 4))
+        # From here on, two items for each word: the low and the high half of its key.
+        length = builder.shuffle_vector(length, length, order([0, 0, 1, 1, 2, 2, 3, 3]))
+        length = builder.zext(length, _LINE)
+        excess = builder.sub(words(64, 128), builder.shl(length, splat(3)))
+        excess = builder.select(builder.icmp_signed(">", excess, splat(0)), excess, splat(0))
+        shift = cgutils.get_or_insert_function(  # by 64 or more gives 0, unlike lshr
+            builder.module, ir.FunctionType(_LINE, [_LINE, _LINE]), "llvm.x86.avx512.psrlv.q.512"
+        )
+        kept = builder.call(shift, [splat(-1), excess])
+        halves = []
+        for i in range(4):
+            place = builder.gep(at, [_I64(4 * i)])
+            begin = builder.load(builder.bitcast(place, _I32.as_pointer()))
+            begin.align = 4
+            halves.append(
+                _load_two(context, builder, signature.args[2], arguments[2], builder.sext(begin, _I64), 1)
+            )
+        pairs = [builder.shuffle_vector(halves[i], halves[i + 1], order([0, 1, 2, 3])) for i in (0, 2)]
+        value = builder.shuffle_vector(*pairs, order(list(range(8))))
+        marked = builder.and_(builder.shl(length, splat(56)), words(0, -1))
+        one = builder.select(builder.icmp_unsigned("==", length, splat(0)), words(1, 0), splat(0))
+        value = builder.or_(builder.and_(value, kept), builder.or_(marked, one))
+        # As in key_slot; the places are in the items of the low halves.
+        mixed = builder.mul(value, words(1, _FACTOR_HIGH))
+        mixed = builder.xor(mixed, builder.shuffle_vector(mixed, mixed, order([1, 0, 3, 2, 5, 4, 7, 6])))
+        mixed = builder.mul(mixed, splat(_FACTOR_LOW))
+        single = builder.insert_element(ir.Constant(_LINE, ir.Undefined), arguments[5], _I32(0))
+        mask = builder.shuffle_vector(single, single, order([0] * 8))
+        places = builder.and_(builder.lshr(mixed, splat(_KEY_SHIFT)), mask)
+        for i, row in enumerate(([0, 1, 8, 9, 2, 3, 10, 11], [4, 5, 12, 13, 6, 7, 14, 15])):
+            offset = builder.shl(builder.add(arguments[1], _I64(8 * i)), _I64(3))
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], offset)
+            rows = builder.shuffle_vector(value, places, order(row))
+            builder.store(rows, builder.bitcast(pointer, _LINE.as_pointer())).align = 8
+        return context.get_dummy_value()
+
+    return types.void(keys, types.int64, text, word, types.int64, types.int64), code
+
+
+def _store_ids(
+    context: Any, builder: Any, array_type: Any, ids: Any, to: Any, value: Any, id_bits: Any
+) -> None:
+    """Write the eight ids that a slot's two words may hold."""
+
+    def numbers(values: list[int]) -> Any:
+        return ir.Constant(ir.VectorType(_I32, 8), values)
+
+    words = builder.shuffle_vector(value, value, numbers([0, 0, 0, 1, 1, 1, 1, 1]))
+    single = builder.insert_element(ir.Constant(_LINE, ir.Undefined), id_bits, _I32(0))
+    width = builder.shuffle_vector(single, single, numbers([0] * 8))
+    shifts = builder.mul(width, ir.Constant(_LINE, [0, 1, 2, 0, 1, 2, 3, 3]))
+    mask = builder.sub(builder.shl(ir.Constant(_LINE, [1] * 8), width), ir.Constant(_LINE, [1] * 8))
+    found = builder.and_(builder.lshr(words, shifts), mask)
+    eight = ir.VectorType(_I32, 8)
+    pointer = _byte_pointer(context, builder, array_type, ids, builder.shl(to, _I64(2)))
+    builder.store(builder.trunc(found, eight), builder.bitcast(pointer, eight.as_pointer())).align = 4
+
+
+@intrinsic
+def put_ids(typing_context: Any, ids: Any, to: Any, low: Any, high: Any, id_bits: Any) -> Any:
+    """Write the ids of a slot's two words to an int32 array: eight, some of no meaning."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = builder.insert_element(ir.Constant(_PAIR, ir.Undefined), arguments[2], _I32(0))
+        value = builder.insert_element(value, arguments[3], _I32(1))
+        _store_ids(context, builder, signature.args[0], *arguments[:2], value, arguments[4])
+        return context.get_dummy_value()
+
+    return types.void(ids, types.int64, types.uint64, types.uint64, types.int64), code
+
+
+def _take_ids_wide(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """As ``take_ids``: both slots are one line, compared at once."""
+    three = _I64(3)
+    wanted = _load_two(context, builder, signature.args[0], arguments[0], builder.shl(arguments[1], three), 8)
+    wanted = builder.shuffle_vector(wanted, wanted, ir.Constant(ir.VectorType(_I32, 8), [0, 1] * 4))
+    line = _byte_pointer(context, builder, signature.args[2], arguments[2], builder.shl(arguments[3], three))
+    slots = builder.load(builder.bitcast(line, _LINE.as_pointer()))
+    slots.align = 8
+    equal = builder.zext(builder.bitcast(builder.icmp_unsigned("==", slots, wanted), _I8), _I64)
+    equal = builder.and_(equal, builder.lshr(equal, _I64(1)))
+    offset = builder.add(builder.shl(builder.and_(equal, _I64(16)), _I64(1)), _I64(16))
+    found = builder.icmp_unsigned("!=", builder.and_(equal, _I64(17)), _I64(0))
+    pointer = builder.bitcast(builder.gep(line, [offset]), _PAIR.as_pointer())
+    value = builder.load(pointer)
+    value.align = 8
+    count = builder.ashr(builder.extract_element(value, _I32(0)), _I64(56))
+    _store_ids(context, builder, signature.args[4], *arguments[4:6], value, arguments[6])
+    return builder.select(found, count, _I64(-1))
+
+
+@intrinsic
+def take_ids(
+    typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids: Any, to: Any, id_bits: Any
+) -> Any:
     """The value of a key in one of two slots of four words: ids are written, their number returned, or -1."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        eight, two = ir.Constant(_I64, 3), ir.Constant(_I64, 2)
+        if _is_wide():
+            return _take_ids_wide(context, builder, signature, arguments)
+        eight = ir.Constant(_I64, 3)
         offset = builder.shl(arguments[3], eight)
         wanted = _load_two(
             context, builder, signature.args[0], arguments[0], builder.shl(arguments[1], eight), 8
@@ -259,12 +455,10 @@ def take_ids(typing_context: Any, keys: Any, key: Any, slots: Any, at: Any, ids:
         place = builder.add(offset, distance)
         value = _load_two(context, builder, signature.args[2], arguments[2], place, 8)
         count = builder.ashr(builder.extract_element(value, ir.Constant(_I32, 0)), ir.Constant(_I64, 56))
-        value = builder.and_(value, ir.Constant(_PAIR, [(1 << 56) - 1, -1]))
-        pointer = _byte_pointer(context, builder, signature.args[4], arguments[4], builder.shl(arguments[5], two))
-        builder.store(value, builder.bitcast(pointer, _PAIR.as_pointer())).align = 4
+        _store_ids(context, builder, signature.args[4], *arguments[4:6], value, arguments[6])
         return builder.or_(count, builder.sext(builder.and_(*differ), _I64))
 
-    return types.int64(keys, types.int64, slots, types.int64, ids, types.int64), code
+    return types.int64(keys, types.int64, slots, types.int64, ids, types.int64, types.int64), code
 
 
 @intrinsic
@@ -285,6 +479,50 @@ def copy_ids(typing_context: Any, target: Any, to: Any, source: Any, at: Any) ->
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64), code
+
+
+@intrinsic
+def has_wide_vectors(typing_context: Any) -> Any:
+    """1 in code for CPUs with vectors of 64 bytes (AVX-512), else 0."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _I64(int(_is_wide()))
+
+    return types.int64(), code
+
+
+def _is_wide() -> bool:
+    return _jit.compiling_level == "x86-64-v4"
+
+
+_LANES = ir.VectorType(_I1, 16)
+
+
+@intrinsic
+def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any) -> Any:
+    """Write `base` plus the number of each set bit to an int32 array from `index` on; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return context.get_dummy_value()
+        compress = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
+        index, bits = arguments[1], arguments[2]
+        undefined = ir.Constant(_IDS, ir.Undefined)
+        single = builder.insert_element(undefined, builder.trunc(arguments[3], _I32), _I32(0))
+        base = builder.shuffle_vector(single, undefined, ir.Constant(_IDS, [0] * 16))
+        for first in range(0, 64, 16):
+            part = builder.trunc(builder.lshr(bits, _I64(first)), _I16)
+            places = builder.add(base, ir.Constant(_IDS, list(range(first, first + 16))))
+            places = builder.call(compress, [places, builder.bitcast(part, _LANES), base])
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], builder.shl(index, _I64(2)))
+            builder.store(places, builder.bitcast(pointer, _IDS.as_pointer())).align = 4
+            index = builder.add(index, builder.call(count, [builder.zext(part, _I64)]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64, types.int64), code
 
 
 _W32 = ir.VectorType(_I64, 32)
@@ -524,3 +762,82 @@ def multiply(typing_context: Any, a: Any, b: Any) -> Any:
         return builder.mul(arguments[0], arguments[1])
 
     return types.uint64(types.uint64, types.uint64), code
+
+
+_FLOAT = ir.FloatType()
+_F64 = ir.VectorType(_FLOAT, 64)
+
+
+def _float_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any, kind: Any) -> Any:
+    pointer = _byte_pointer(context, builder, array_type, array, builder.shl(index, ir.Constant(_I64, 2)))
+    return builder.bitcast(pointer, kind.as_pointer())
+
+
+def _same_floats(builder: Any, value: Any, kind: Any) -> Any:
+    """A vector whose items are all `value`."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count))
+
+
+@intrinsic
+def bits_from(typing_context: Any, values: Any, index: Any, least: Any) -> Any:
+    """Which of the 64 items from `index` of a float32 array are `least` or more, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _float_pointer(context, builder, signature.args[0], arguments[0], arguments[1], _F64)
+        block = builder.load(pointer)
+        block.align = 4
+        return builder.bitcast(builder.fcmp_ordered(">=", block, _same_floats(builder, arguments[2], _F64)), _I64)
+
+    return types.uint64(values, types.int64, types.float32), code
+
+
+@intrinsic
+def bits_of(typing_context: Any, value: Any) -> Any:
+    """The bits of a float32, as an int32."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.sext(builder.bitcast(arguments[0], _I32), _I64)
+
+    return types.int64(types.float32), code
+
+
+@intrinsic
+def put_exponentials(typing_context: Any, target: Any, to: Any, source: Any, at: Any, top: Any) -> Any:
+    """Write the exponentials of 64 items of a float32 array, each less `top`, to another; returns their sum."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into = _float_pointer(context, builder, signature.args[0], arguments[0], arguments[1], _F64)
+        block = builder.load(_float_pointer(context, builder, signature.args[2], arguments[2], arguments[3], _F64))
+        block.align = 4
+
+        def every(number: Any) -> Any:
+            return ir.Constant(_F64, [float(number)] * 64)
+
+        whole_numbers = ir.VectorType(_I32, 64)
+        value = builder.fsub(block, _same_floats(builder, arguments[4], _F64))
+        is_small = builder.fcmp_unordered("<", value, every(machine.EXP_LEAST))
+        value = builder.select(is_small, every(0), value)
+        power = builder.fptosi(builder.fsub(builder.fmul(value, every(machine.EXP_FACTOR)), every(0.5)), whole_numbers)
+        whole = builder.sitofp(power, _F64)
+        value = builder.fsub(value, builder.fmul(whole, every(machine.EXP_HIGH)))
+        value = builder.fsub(value, builder.fmul(whole, every(machine.EXP_LOW)))
+        sums = every(machine.EXP_TERMS[0])
+        for term in machine.EXP_TERMS[1:]:
+            sums = builder.fadd(builder.fmul(sums, value), every(term))
+        sums = builder.fadd(builder.fmul(sums, builder.fmul(value, value)), value)
+        sums = builder.bitcast(builder.fadd(sums, every(1)), whole_numbers)
+        sums = builder.add(sums, builder.shl(power, ir.Constant(whole_numbers, [23] * 64)))
+        sums = builder.select(is_small, every(0), builder.bitcast(sums, _F64))
+        builder.store(sums, into).align = 4
+        width = 32
+        while width:
+            halves = [
+                builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(_I32, width), list(range(part, part + width))))
+                for part in (0, width)
+            ]
+            sums = builder.fadd(*halves)
+            width //= 2
+        return builder.extract_element(sums, ir.Constant(_I32, 0))
+
+    return types.float32(target, types.int64, source, types.int64, types.float32), code

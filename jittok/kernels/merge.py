@@ -21,6 +21,7 @@ from jittok.kernels.machine import (
     prefetch,
     trailing_zeros,
 )
+from jittok.memory import aligned_zeros
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_FUSE_UNKNOWN,
@@ -52,6 +53,9 @@ ONE = np.uint64(1)
 MERGE_BITS = np.uint64(24)
 MERGE_MASK = np.uint64((1 << 24) - 1)
 HASH_SHIFT = np.uint64(32)
+SYMBOL_BITS = 20
+#: The key of a pair with NO_SYMBOL, whichever its other symbol is: always the same line is looked up for it.
+NO_PAIR = np.uint64((1 << 2 * SYMBOL_BITS) - 1)
 
 
 class MergeLanes(NamedTuple):
@@ -62,6 +66,7 @@ class MergeLanes(NamedTuple):
     alive: NDArray[np.uint64]  # [words]
     active: NDArray[np.int32]  # [words]
     places: NDArray[np.int32]  # [words]
+    pairs: NDArray[np.uint64]  # [2 * words] by active word: keys of its new symbol with the one after, the one before
     base: NDArray[np.int32]  # [words + 1] where the places of each word begin
 
 
@@ -69,10 +74,11 @@ def new_merge_lanes(n_words: int, n_places: int) -> MergeLanes:
     """Allocate scratch for `n_words` words with `n_places` places in all."""
     return MergeLanes(
         symbols=np.zeros(n_places + 2 * n_words, np.int32),
-        packed=np.zeros(n_places, np.int32),
+        packed=aligned_zeros(n_places, np.int32),
         alive=np.zeros(n_words, np.uint64),
         active=np.zeros(n_words, np.int32),
         places=np.zeros(n_words, np.int32),
+        pairs=np.zeros(2 * n_words, np.uint64),
         base=np.zeros(n_words + 1, np.int32),
     )
 
@@ -102,6 +108,12 @@ def find_merge(slots: Any, key: np.uint64) -> int:
 def pair_key(left: int, right: int) -> np.uint64:
     """Two symbols as one number."""
     return np.uint64(left) << np.uint64(20) | np.uint64(right)
+
+
+@inlined
+def neighbour_key(left: int, right: int, neighbour: int) -> np.uint64:
+    """The key of two symbols, of which `neighbour` may be NO_SYMBOL: then it is NO_PAIR, which is in no table."""
+    return (pair_key(left, right) | np.uint64(-((neighbour + 1) >> SYMBOL_BITS))) & NO_PAIR
 
 
 @helper
@@ -200,12 +212,13 @@ def take_merge(
     alive: Any,
     active: Any,
     places: Any,
+    pairs: Any,
     kept: int,
 ) -> int:
     """Do the next merge of word `w` in lock-step merging, and ask for the table lines of its new neighbours.
 
     `least` is the merge, as in ``packed``; merge `m` makes symbol ``first_symbol + m``. What ``look_up_merges`` needs to
-    know goes to place `kept` of `active` and `places`.
+    know goes to place `kept` of `active` and `places`, and ``pairs[2 * kept]``.
     """
     row = base + 2 * w
     at = np.uint64(least & PLACE_MASK)
@@ -220,30 +233,31 @@ def take_merge(
     before = np.uint64(highest_bit(bits & ((ONE << at) - ONE)))
     symbols[np.uint64(row) + at] = symbol
     packed[np.uint64(base) + right] = NO_PACKED
-    to_right = pair_key(symbol, np.int64(symbols[np.uint64(row) + beyond]))
-    to_left = pair_key(np.int64(symbols[np.uint64(row) + before]), symbol)
+    right_symbol = np.int64(symbols[np.uint64(row) + beyond])
+    left_symbol = np.int64(symbols[np.uint64(row) + before])
+    to_right = neighbour_key(symbol, right_symbol, right_symbol)
+    to_left = neighbour_key(left_symbol, symbol, left_symbol)
+    pairs[np.uint64(2 * kept)] = to_right
+    pairs[np.uint64(2 * kept + 1)] = to_left
     prefetch(pair_slots, np.int64(pair_line(pair_slots, to_right) << np.uint64(3)))
     prefetch(pair_slots, np.int64(pair_line(pair_slots, to_left) << np.uint64(3)))
     active[np.uint64(kept)] = w
-    places[np.uint64(kept)] = np.int64(at | before << np.uint64(8) | beyond << np.uint64(16))
+    places[np.uint64(kept)] = np.int64(at | before << np.uint64(8))
     return 0
 
 
 @inlined
 def look_up_merges(
-    kept: int, pair_slots: Any, symbols: Any, packed: Any, active: Any, places: Any, bases: Any
+    kept: int, pair_slots: Any, packed: Any, active: Any, places: Any, pairs: Any, bases: Any
 ) -> int:
     """Find the merges of the symbols that ``take_merge`` made for `kept` words with their neighbours."""
     for q in range(kept):
         w = np.int64(active[np.uint64(q)])
         base = np.int64(bases[np.uint64(w)])
-        row = base + 2 * w
         at = np.int64(places[np.uint64(q)]) & 255
-        before = np.int64(places[np.uint64(q)]) >> 8 & 255
-        beyond = np.int64(places[np.uint64(q)]) >> 16
-        symbol = np.int64(symbols[np.uint64(row + at)])
-        right_number = find_merge(pair_slots, pair_key(symbol, np.int64(symbols[np.uint64(row + beyond)])))
-        left_number = find_merge(pair_slots, pair_key(np.int64(symbols[np.uint64(row + before)]), symbol))
+        before = np.int64(places[np.uint64(q)]) >> 8
+        right_number = find_merge(pair_slots, pairs[np.uint64(2 * q)])
+        left_number = find_merge(pair_slots, pairs[np.uint64(2 * q + 1)])
         packed[np.uint64(base + at)] = right_number << PLACE_BITS | at
         # The sentinel's place is 0: no pair has it, so what is written there counts for nothing.
         packed[np.uint64(base + before)] = left_number << PLACE_BITS | before
@@ -287,6 +301,7 @@ def merge_ranked(
     alive = lanes.alive
     active = lanes.active
     places = lanes.places
+    pairs = lanes.pairs
     bases = lanes.base
     base = np.int64(0)
     for w in range(n_words):
@@ -321,9 +336,9 @@ def merge_ranked(
                 least = min(least, least_of_16(packed, block))
             if least >= NO_PACKED:
                 continue
-            take_merge(w, base, least, 256, pair_slots, symbols, packed, alive, active, places, kept)
+            take_merge(w, base, least, 256, pair_slots, symbols, packed, alive, active, places, pairs, kept)
             kept += 1
-        look_up_merges(kept, pair_slots, symbols, packed, active, places, bases)
+        look_up_merges(kept, pair_slots, packed, active, places, pairs, bases)
         n_active = kept
     for w in range(n_words):
         base = np.int64(bases[w])

@@ -370,6 +370,7 @@ def merge_in_step(pieces: Any, text: Any, n_words: int, lanes: Any, scratch: Any
     alive = lanes.alive
     active = lanes.active
     places = lanes.places
+    pairs = lanes.pairs
     bases = lanes.base
     pair_slots = pieces.pair_slots
     first_symbols = pieces.numbers[PIECE_FIRST]
@@ -437,9 +438,11 @@ def merge_in_step(pieces: Any, text: Any, n_words: int, lanes: Any, scratch: Any
                     if other < NO_PACKED and pieces.merge_rank[np.uint64(other >> PLACE_BITS)] == rank:
                         least = other
                         break
-            take_merge(w, base, least, first_symbols, pair_slots, symbols, packed, alive, active, places, kept)
+            take_merge(
+                w, base, least, first_symbols, pair_slots, symbols, packed, alive, active, places, pairs, kept
+            )
             kept += 1
-        look_up_merges(kept, pair_slots, symbols, packed, active, places, bases)
+        look_up_merges(kept, pair_slots, packed, active, places, pairs, bases)
         n_active = kept
     for w in range(n_words):
         base = np.int64(bases[w])

@@ -243,7 +243,7 @@ def segment_encoder(
                 while ready < words:
                     end = min(begin + BATCH, words)
                     make_keys(chunk, scratch, cache.slots, begin, end)
-                    misses = compare_keys(scratch, cache.slots, ready, begin, misses)
+                    misses = compare_keys(scratch, cache, ready, begin, misses)
                     ready = begin
                     begin = end
                 state[HELD_IDS] = scratch.id_at[np.uint64(words)]

@@ -22,12 +22,14 @@ from jittok.kernels.machine import (
     copy_block,
     count_bits,
     equal_bits,
+    has_wide_vectors,
     highest_bit,
     load64,
     mask_ahead,
     mask_back,
     not_mask,
     or_masks,
+    put_places,
     run_mask_code,
     trailing_zeros,
 )
@@ -361,7 +363,7 @@ def settle(split: Any, chunk: Any, decided: int, undecided: int, limit: int) -> 
             from_word -= 1
             below = masks[decided + from_word]
         boundary = (from_word << 6) + highest_bit(below)
-        while boundary <= at:
+        while boundary < at:
             following = next_boundary(
                 transitions, entry_class, start, entries, boundary, stop, complete, end_class
             )
@@ -420,6 +422,10 @@ def split_chunk(split: Any, chunk: Any) -> int:
         if limit - base < 64:
             bits &= (np.uint64(1) << np.uint64(limit - base)) - np.uint64(1)
         total = count_bits(bits)
+        if has_wide_vectors():
+            put_places(word, k, bits, base)
+            k += total
+            continue
         filled = np.int64(0)
         while filled < total:
             for j in range(8):

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import inlined, kernel
-from jittok.kernels.machine import copy_block, load64, prefetch, put_triples, trailing_zeros
+from jittok.kernels.machine import (
+    copy_block,
+    has_wide_vectors,
+    load64,
+    prefetch,
+    put_characters,
+    put_triples,
+    trailing_zeros,
+)
 
 #: Positions in `layout`: what to add to a string's address for the place in `memory`
 TYPE = 0  # of its type pointer,
@@ -149,6 +157,13 @@ def copy_strings(memory: Any, layout: Any, addresses: Any, data: Any, indptr: An
         else:
             kind = np.int64(state >> np.uint64(layout[KIND_SHIFT])) & 7
             source = at + layout[OTHER_TEXT]
+            if has_wide_vectors() and kind != 1:
+                while k + 8 <= length:
+                    size = np.int64(put_characters(data, n, memory, source + kind * k, kind))
+                    if size == 0:
+                        return i
+                    n += size
+                    k += 8
             if kind == 1:
                 while k < length:
                     if k + 64 <= length:

@@ -67,6 +67,40 @@ def copy_lines(data: Any, begin: int, size: int, value: int, out: Any, at: int, 
 
 
 @kernel
+def ends_of_lines(data: Any, value: int, ends: Any) -> int:
+    """Find where lines end.
+
+    Parameters
+    ----------
+    data : uint8[m]
+        The text.
+    value : int
+        The byte that ends lines.
+    ends : int64[k]
+        Receives the place behind each such byte; as many as there are, m at most.
+
+    Returns
+    -------
+    int
+        Their number. Linear.
+    """
+    n = np.int64(0)
+    first = np.int64(0)
+    while first + 64 <= data.size:
+        bits = equal_bits(data, first, value)
+        while bits != 0:
+            ends[np.uint64(n)] = first + trailing_zeros(bits) + 1
+            n += 1
+            bits &= bits - np.uint64(1)
+        first += 64
+    for i in range(first, data.size):
+        if int(data[np.uint64(i)]) == value:
+            ends[np.uint64(n)] = i + 1
+            n += 1
+    return n
+
+
+@kernel
 def survey_texts(data: Any, indptr: Any, long: int, out: Any) -> int:
     """Count texts by what is odd about them: those that are blank, or long, or hold NUL, or U+2028.
 

@@ -21,16 +21,18 @@ from jittok._jit import helper, inlined, kernel
 from jittok.kernels.machine import (
     copy_block,
     copy_ids,
+    has_wide_vectors,
     load64,
-    load_pair,
+    make_four_keys,
     make_key,
     multiply,
     prefetch,
+    put_ids,
     store_pair,
     take_ids,
 )
 from jittok.kernels.split import CHUNK, COMPLETE, PIECES
-from jittok.memory import zeros
+from jittok.memory import aligned_zeros, zeros
 from jittok.tables import EDGE_BYTE, read_only
 
 #: Bytes of a pre-token that fit a key.
@@ -41,16 +43,21 @@ BATCH = 128
 EXTRA_ROOM = 16
 #: Words for each pre-token in ``WordScratch.keys``.
 KEY_WORDS = 4
-#: Words of a slot: two for the key, two for up to four ids and their number.
+#: Words of a slot: two for the key, two for ids and their number: the first has three ids, and the number above
+#: COUNT_SHIFT; the second has as many as fit. How many bits an id takes, the cache says.
 SLOT_WORDS = 4
+LOW_IDS = 3
+#: Bits of an id: for most vocabularies, of which a slot holds six ids, and for small ones, of which it holds seven.
+ID_BITS = 18
+FEW_ID_BITS = 16
 #: In the number's place: the ids are in the arena, not in the slot.
 IN_ARENA = 255
 COUNT_SHIFT = np.uint64(56)
-VALUE_MASK = np.uint64((1 << 56) - 1)
 ARENA_SHIFT = np.uint64(40)
 ARENA_MASK = np.uint64((1 << 40) - 1)
 FACTOR_LOW = np.uint64(0x9E3779B97F4A7C15)
 FACTOR_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
+KEY_SHIFT = np.uint64(38)
 FACTOR_MIX = np.uint64(0xD6E8FEB86659FD93)
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -94,6 +101,7 @@ class WordCache(NamedTuple):
     arena: NDArray[np.int32]  # ids of words with more than four
     kept: NDArray[np.uint8]  # bytes of long words, for comparison
     counters: NDArray[np.int64]  # [8]
+    id_bits: NDArray[np.int64]  # [1] bits of an id in a slot; words with larger ids have theirs in the arena
 
 
 class WordScratch(NamedTuple):
@@ -106,7 +114,7 @@ class WordScratch(NamedTuple):
     following: NDArray[np.int32]  # [capacity]
     pending: NDArray[np.int32]  # [capacity] merge waiting in the heap for each place
     heap: NDArray[np.int64]  # [capacity * 3 / 2 + 16]
-    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, slot; or value, value
+    keys: NDArray[np.uint64]  # [(CHUNK + 80) * KEY_WORDS] by pre-token: key low, key high, place in slots; or value, value
     ids: NDArray[np.int32]  # [HELD_IDS_BEFORE + CHUNK_BYTES] the ids held, but for those of missed pre-tokens
     id_at: NDArray[np.int32]  # [CHUNK + 81] by pre-token of the chunk: where its ids begin in `ids`
     missed: NDArray[np.int32]  # [CHUNK + 80] pre-tokens of the chunk that were not found at once
@@ -127,14 +135,18 @@ class WordScratch(NamedTuple):
     token_lengths: NDArray[np.integer[Any]]  # [n_ids] bytes of each token, 0 for the unknown one; [0]: not known
 
 
-def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int) -> WordCache:
-    """Allocate an empty cache with ``2**slot_bits`` slots for short and ``2**long_bits`` for long pre-tokens."""
+def new_word_cache(slot_bits: int, long_bits: int, arena: int, kept: int, id_bits: int = ID_BITS) -> WordCache:
+    """Allocate an empty cache with ``2**slot_bits`` slots for short and ``2**long_bits`` for long pre-tokens.
+
+    An `id_bits` of FEW_ID_BITS suits vocabularies of 2**16 ids.
+    """
     return WordCache(
         slots=zeros(SLOT_WORDS << slot_bits, np.uint64),
         long_slots=zeros(4 << long_bits, np.uint64),
         arena=zeros(arena + CHUNK_BYTES, np.int32),
         kept=zeros(kept + CHUNK_BYTES, np.uint8),
         counters=np.zeros(8, np.int64),
+        id_bits=read_only(np.array([id_bits], np.int64)),
     )
 
 
@@ -155,7 +167,7 @@ def new_word_scratch(capacity: int = CHUNK_BYTES, unigram: bool = False) -> Word
         following=np.zeros(capacity, np.int32),
         pending=np.zeros(capacity, np.int32),
         heap=np.zeros(capacity + capacity // 2 + 16, np.int64),
-        keys=np.zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
+        keys=aligned_zeros((CHUNK + 80) * KEY_WORDS, np.uint64),
         ids=np.zeros(HELD_IDS_BEFORE + CHUNK_BYTES, np.int32),
         id_at=np.zeros(CHUNK + 81, np.int32),
         missed=np.zeros(CHUNK + 80, np.int32),
@@ -198,20 +210,33 @@ def hash_bytes(data: Any, first: int, n: int) -> np.uint64:
 
 @inlined
 def key_slot(low: np.uint64, high: np.uint64, mask: np.uint64) -> np.uint64:
-    """The slot, an even number, where the search for a key begins."""
-    return (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> np.uint64(40)) & mask
+    """Where in `slots` the search for a key begins, at the first of two slots; `mask` is that of ``key_mask``."""
+    return (multiply(low ^ multiply(high, FACTOR_HIGH), FACTOR_LOW) >> KEY_SHIFT) & mask
+
+
+@inlined
+def key_mask(slots: Any) -> np.uint64:
+    """What ``key_slot`` needs of a table."""
+    return np.uint64(slots.size - 2 * SLOT_WORDS)
 
 
 @inlined
 def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int:
-    """Key, and slot number, of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
+    """Key and place in `slots` of pre-tokens [begin, end) of the chunk; the key of one too long is 1, which no slot has."""
     text = chunk.text
     word = chunk.word
-    mask = np.uint64((slots.size >> 2) - 2)
+    mask = key_mask(slots)
     keys = scratch.keys
     key_masks = scratch.key_masks
-    first = np.int64(word[np.uint64(begin)])
-    for k in range(begin, end):
+    fours = begin
+    if has_wide_vectors():
+        fours = end - (end - begin) % 4
+        for k in range(begin, fours, 4):
+            make_four_keys(keys, np.int64(k) << 2, text, word, k, np.int64(mask))
+        for k in range(begin, fours):
+            prefetch(slots, np.int64(keys[np.uint64(k) << np.uint64(2) | np.uint64(2)]))
+    first = np.int64(word[np.uint64(fours)])
+    for k in range(fours, end):
         following = np.int64(word[np.uint64(k + 1)])
         length = np.uint64(following - first)
         if length > np.uint64(KEY_BYTES):
@@ -221,18 +246,20 @@ def make_keys(chunk: Any, scratch: Any, slots: Any, begin: int, end: int) -> int
         make_key(keys, np.int64(key), text, first, key_masks, np.int64(row))
         slot = key_slot(keys[key], keys[key + ONE], mask)
         keys[key + np.uint64(2)] = slot
-        prefetch(slots, np.int64(slot << np.uint64(2)))
+        prefetch(slots, np.int64(slot))
         first = following
     return 0
 
 
 @inlined
-def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> int:
+def compare_keys(scratch: Any, cache: Any, begin: int, end: int, misses: int) -> int:
     """Take the ids of pre-tokens found in either of two slots; list the others; returns their number so far.
 
     Others are those further on in the table or not in it, too long for a key, or with more ids than a slot holds.
     ``id_at[begin]`` says where the ids go. No branch depends on what is found.
     """
+    slots = cache.slots
+    id_bits = np.int64(cache.id_bits[0])
     keys = scratch.keys
     ids = scratch.ids
     id_at = scratch.id_at
@@ -240,8 +267,8 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
     written = np.int64(id_at[begin])
     for k in range(begin, end):
         key = np.uint64(k) << np.uint64(2)
-        at = keys[key + np.uint64(2)] << np.uint64(2)
-        count = np.int64(take_ids(keys, np.int64(key), slots, np.int64(at), ids, written))
+        at = keys[key + np.uint64(2)]
+        count = np.int64(take_ids(keys, np.int64(key), slots, np.int64(at), ids, written, id_bits))
         missed[np.uint64(misses)] = k
         missing = count >> 63
         misses -= missing
@@ -251,10 +278,9 @@ def compare_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) ->
 
 
 @inlined
-def find_slot(slots: Any, slot: np.uint64, low: np.uint64, high: np.uint64) -> int:
-    """Position in `slots` of a key, or of the free slot where it belongs (whose second word is 0)."""
+def find_slot(slots: Any, at: np.uint64, low: np.uint64, high: np.uint64) -> int:
+    """Position in `slots`, from `at` on, of a key or of the free slot where it belongs (whose second word is 0)."""
     mask = np.uint64(slots.size - 1)
-    at = slot << np.uint64(2)
     while True:
         if (slots[at] == low and slots[at + ONE] == high) or slots[at + ONE] == 0:
             return np.int64(at)
@@ -429,12 +455,26 @@ def word_length(place: int, cache: Any) -> int:
 def keep_ids(place: int, cache: Any, ids: Any, first: int, n: int) -> int:
     """Give a new word its `n` ids, from `first` on. `place` is that of ``list_new_words``.
 
-    The arena has room (checked when a chunk begins). Of four ids, those beyond `n` are stored too, and mean nothing.
+    The arena has room (checked when a chunk begins).
     """
     if place >= 0:
-        value_low = load_pair(ids, first) & VALUE_MASK | np.uint64(n) << COUNT_SHIFT
-        value_high = load_pair(ids, first + 2)
-        if n > 4:
+        id_bits = np.uint64(cache.id_bits[0])
+        value_low = np.uint64(n) << COUNT_SHIFT
+        value_high = ZERO
+        fits = n <= LOW_IDS + 64 // np.int64(id_bits)
+        if fits:
+            shift = ZERO
+            found = ZERO
+            for i in range(n):
+                token = np.uint64(ids[np.uint64(first + i)])
+                found |= token
+                if i < LOW_IDS:
+                    value_low |= token << shift
+                else:
+                    value_high |= token << shift
+                shift = ZERO if i == LOW_IDS - 1 else shift + id_bits
+            fits = found >> id_bits == 0
+        if not fits:
             value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
             value_high = put_arena(cache.arena, cache.counters, ids, first, n)
         cache.slots[place + 2] = value_low
@@ -454,6 +494,7 @@ def write_ids(chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, writ
     ids = scratch.ids
     slots = cache.slots
     arena = cache.arena
+    id_bits = np.int64(cache.id_bits[0])
     taken = np.int64(0)
     gap = np.int64(0)
     for end in range(state[HELD_ENDS]):
@@ -475,8 +516,7 @@ def write_ids(chunk: Any, cache: Any, scratch: Any, out: Any, out_end: Any, writ
                 value_high = slots[np.uint64(place + 3)]
                 count = np.int64(value_low >> COUNT_SHIFT)
                 if count != IN_ARENA:
-                    store_pair(out, written, value_low & VALUE_MASK)
-                    store_pair(out, written + 2, value_high)
+                    put_ids(out, written, value_low, value_high, id_bits)
                     written += count
                     continue
             else:
@@ -596,7 +636,7 @@ def refill_cache(old: Any, new: Any) -> int:
     """
     slots = new.slots
     counters = new.counters
-    mask = np.uint64((slots.size >> 2) - 2)
+    mask = key_mask(slots)
     for row in range(0, old.slots.size, SLOT_WORDS):
         low = old.slots[row]
         high = old.slots[row + 1]

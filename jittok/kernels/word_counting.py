@@ -34,6 +34,7 @@ from jittok.kernels.word_cache import (
     find_slot,
     hash_bytes,
     hash_word,
+    key_mask,
     key_slot,
     make_keys,
     new_key_masks,
@@ -117,7 +118,7 @@ def count_keys(scratch: Any, slots: Any, begin: int, end: int, misses: int) -> i
         key = np.uint64(k) << np.uint64(2)
         low = keys[key]
         high = keys[key + ONE]
-        at = keys[key + np.uint64(2)] << np.uint64(2)
+        at = keys[key + np.uint64(2)]
         first_differs = (slots[at] ^ low) | (slots[at + ONE] ^ high)
         second_differs = (slots[at + np.uint64(4)] ^ low) | (slots[at + np.uint64(5)] ^ high)
         place = at + np.uint64(2) if first_differs == 0 else at + np.uint64(6)
@@ -272,7 +273,7 @@ def move_words(old: Any, new: Any) -> int:
     int
         0. Linear in the slots of the old one.
     """
-    mask = np.uint64((new.slots.size >> 2) - 2)
+    mask = key_mask(new.slots)
     for row in range(0, old.slots.size, SLOT_WORDS):
         low = old.slots[row]
         high = old.slots[row + 1]

@@ -102,16 +102,48 @@ class BytePairEncoder:
         -------
         int32[n]
         """
+        symbols = self.numbers(text)
+        return self.merge(symbols, word_ends(text) if self.algorithm == "naive_presplit" and len(symbols) else None)
+
+    def numbers(self, text: str) -> NDArray[np.int32]:
+        """Return the characters of a text as numbers of no meaning.
+
+        Parameters
+        ----------
+        text
+            Any str.
+
+        Returns
+        -------
+        int32[n]
+        """
+        return np.fromiter(map(self._numbered, text), np.int32, len(text))
+
+    def merge(self, symbols: NDArray[np.int32], ends: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+        """Merge symbols: the algorithm alone, without the way from and to strings, as one measures it.
+
+        Parameters
+        ----------
+        symbols : int32[n]
+            As :meth:`numbers` gives them; overwritten.
+        ends : int64[w], optional
+            As :func:`word_ends` gives them; only "naive_presplit" has words.
+
+        Returns
+        -------
+        int32[m]
+            The first ones of `symbols`.
+        """
         from jittok.kernels import study_bpe as kernels
 
-        symbols = np.fromiter(map(self._numbered, text), np.int32, len(text))
         n = len(symbols)
         if n == 0:
             return symbols
         if self.algorithm == "naive":
             return symbols[: int(kernels.bpe_naive(self._table, symbols))]
         if self.algorithm == "naive_presplit":
-            return symbols[: int(kernels.bpe_naive_presplit(self._table, symbols, word_ends(text)))]
+            ends = np.array([n]) if ends is None else ends
+            return symbols[: int(kernels.bpe_naive_presplit(self._table, symbols, ends))]
         agenda = kernels.Agenda(np.empty(2 * n, np.int64), np.empty(2 * n, np.int32))
         sizes = np.empty(n, np.int32)
         if self.algorithm == "heap_tree":

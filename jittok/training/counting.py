@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jittok._jit import mask_code
 from jittok.build.plan import WordSplit
+from jittok.build.split_runs import find_runs
 from jittok.engine import MUCH_TEXT, PARALLEL_BYTES, segments_of
 from jittok.tables import N_MASKS, read_only
 from jittok.training.array_file import read_arrays, write_arrays
@@ -93,7 +94,9 @@ class Counting:
         progress
             Is told of bytes.
         """
-        some = list(islice(batches, 2))
+        some = list(islice(batches, 1))
+        if sum(int(batch.indptr[-1] - batch.indptr[0]) for batch in some) < PARALLEL_BYTES:
+            some += islice(batches, 1)
         n_bytes = sum(int(batch.indptr[-1] - batch.indptr[0]) for batch in some)
         n_threads = self._n_threads if len(some) == 2 or n_bytes >= PARALLEL_BYTES else 1
         source = _pieces(chain(some, batches))
@@ -159,7 +162,7 @@ class Counting:
         """Address of the split's machine code, which is worth making for much text."""
         may_compile = self._bytes_seen >= MUCH_TEXT
         if not self._has_mask_code and (self._mask_code == 0 or may_compile):
-            self._mask_code = mask_code(self._split.last_split, may_compile)
+            self._mask_code = mask_code(self._split.last_split, may_compile, find_runs)
             self._has_mask_code = may_compile
         return self._mask_code
 

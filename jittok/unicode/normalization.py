@@ -27,16 +27,18 @@ def load_normalization() -> dict[str, NDArray[Any]]:
 def fold_pages(values: NDArray[Any]) -> tuple[NDArray[np.uint16], NDArray[Any]]:
     """Fold one value for each of the 0x110000 codepoints into pages of 128, equal pages stored once.
 
+    `values` may end before: those of all further codepoints are 0.
+
     Returns `page_of` (uint16[8704]) and the values of the kept pages, both read-only: the value of `cp` is
     ``kept[(page_of[cp >> 7] << 7) | (cp & 127)]``.
     """
     pages = values.reshape(-1, 128)
-    page_of = np.zeros(len(pages), dtype=np.uint16)
+    page_of = np.zeros(0x110000 >> 7, dtype=np.uint16)
     kept = [pages[0]]
     number_of = {pages[0].tobytes(): 0}
     filled = np.any(pages != 0, axis=1)
     if filled[0]:  # else page 0, that of ASCII, is the empty one already
-        page_of[~filled] = 1
+        page_of[1:] = 1
         kept.append(np.zeros_like(pages[0]))
     for index in np.flatnonzero(filled).tolist():
         number = number_of.setdefault(pages[index].tobytes(), len(kept))
