@@ -439,6 +439,69 @@ def _restore_encoding(
     return encoding
 
 
+class _Rectangle(NamedTuple):
+    ids: NDArray[np.int32]
+    mask: NDArray[np.bool_]
+
+
+class PaddedBatch(_Rectangle):
+    """Texts as one rectangle, for a model: the pair ``(ids, mask)``, which also has what else models take.
+
+    Attributes
+    ----------
+    ids : int32[n, L]
+        The ids, filled up.
+    mask : bool[n, L]
+        True where there is a token.
+    type_ids : int32[n, L]
+        The type of each token, 0 for padding.
+    """
+
+    type_ids: NDArray[np.int32]
+
+    @classmethod
+    def make(cls, ids: NDArray[np.int32], mask: NDArray[np.bool_], type_ids: NDArray[np.int32]) -> PaddedBatch:
+        """A rectangle with types.
+
+        Parameters
+        ----------
+        ids, mask, type_ids
+            See above.
+        """
+        padded = cls(ids, mask)
+        padded.type_ids = type_ids
+        return padded
+
+    @property
+    def attention_mask(self) -> NDArray[np.int64]:
+        """int64[n, L]: 1 where there is a token, 0 where there is padding."""
+        return self.mask.astype(np.int64)
+
+    @property
+    def position_ids(self) -> NDArray[np.int64]:
+        """int64[n, L]: the number of each token in its text, from 0 on; 0 for padding."""
+        return np.where(self.mask, np.cumsum(self.mask, axis=1, dtype=np.int64) - 1, 0)
+
+    def model_inputs(self, *names: str) -> dict[str, NDArray[np.int64]]:
+        """Arrays of int64 by the names that transformers and ONNX exports give them.
+
+        Parameters
+        ----------
+        *names
+            Of "input_ids", "attention_mask", "position_ids", "token_type_ids"; none for the first two.
+        """
+        arrays = {
+            "input_ids": self.ids,
+            "attention_mask": self.mask,
+            "position_ids": self.position_ids,
+            "token_type_ids": self.type_ids,
+        }
+        unknown = [name for name in names if name not in arrays]
+        if unknown:
+            raise ArgumentError(f"model_inputs: {unknown[0]!r} is none of {', '.join(arrays)}")
+        return {name: arrays[name].astype(np.int64) for name in names or ("input_ids", "attention_mask")}
+
+
 class LaterWords:
     """Word ids that are made when they are first asked for: seldom needed, and dear to make with all else.
 
@@ -688,7 +751,9 @@ class Batch(Sequence[Encoding]):
         multiple_of: int | None = None,
         side: Side = "right",
         pad_id: int | None = None,
-    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        *,
+        max_length: int | None = None,
+    ) -> PaddedBatch:
         """Return the ids as one rectangle, filled up with `pad_id`.
 
         Parameters
@@ -701,12 +766,15 @@ class Batch(Sequence[Encoding]):
             The side on which the padding goes.
         pad_id
             None for the padding token that the tokenizer's file names.
+        max_length
+            Another name of `length`, as transformers has it with ``padding="max_length"``.
 
         Returns
         -------
         ids : int32[n, L]
         mask : bool[n, L]
-            True where there is a token, False where there is padding.
+            True where there is a token, False where there is padding. The pair has `attention_mask`, `position_ids` and
+            `type_ids` too: see :class:`PaddedBatch`.
 
         Raises
         ------
@@ -715,6 +783,10 @@ class Batch(Sequence[Encoding]):
         """
         if side not in ("left", "right"):
             raise ArgumentError(f"side={side!r}: expected 'left' or 'right'")
+        if max_length is not None:
+            if length is not None:
+                raise ArgumentError(f"length={length!r} and max_length={max_length!r}: give one of them")
+            length = whole_number("max_length", max_length, 0)
         lengths = np.diff(self.indptr)
         longest = int(lengths.max()) if len(lengths) else 0
         width = longest if length is None else whole_number("length", length, 0)
@@ -739,7 +811,10 @@ class Batch(Sequence[Encoding]):
             raise ArgumentError(f"pad_id={pad_id} does not fit in int32")
         ids = np.full(mask.shape, pad_id, dtype=np.int32)
         ids[mask] = self.ids
-        return ids, mask
+        type_ids = np.zeros(mask.shape, dtype=np.int32)
+        if self.type_ids is not None:
+            type_ids[mask] = self.type_ids
+        return PaddedBatch.make(ids, mask, type_ids)
 
     def spans_in(self, unit: Unit = "characters") -> NDArray[np.int64]:
         """Return the spans of all texts in characters or in UTF-8 bytes; see :meth:`Encoding.spans_in`.

@@ -245,6 +245,8 @@ class Joined:
         What is wanted besides ids.
     expected
         Ids that there will be at most, as a rule: memory that nothing was written to costs nothing.
+    most
+        What no estimate from the chunks so far may exceed: they may be empty texts, which get special tokens too.
     framing
         What is put around each document; only without `spans` and `words`.
     buffers
@@ -252,10 +254,17 @@ class Joined:
     """
 
     def __init__(
-        self, spans: bool, words: bool, expected: int = 0, framing: Framing | None = None, buffers: Buffers | None = None
+        self,
+        spans: bool,
+        words: bool,
+        expected: int = 0,
+        most: int = 0,
+        framing: Framing | None = None,
+        buffers: Buffers | None = None,
     ) -> None:
         self._wanted = spans, words
         self._expected = expected
+        self._most = most
         self._framing = framing
         self._buffers = buffers
         self._lock = threading.Lock()
@@ -304,7 +313,8 @@ class Joined:
         self._total += n
         if not self._outputs or self._outputs[-1].used + n > len(self._outputs[-1].ids):
             output = Output(0, *self._wanted)
-            expected = max(int(self._total / max(share, 1e-9) * 1.05), self._expected)
+            estimate = min(int(self._total / max(share, 1e-9) * 1.05), self._most)
+            expected = max(estimate, self._expected)
             output.make_room(max(expected - before, n), self._buffers)
             self._outputs.append(output)
         output = self._outputs[-1]
@@ -569,9 +579,9 @@ class Engine:
                 output.share = _share(source.positions, last)
                 self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
         else:
-            if expected and framing is not None:
-                expected += framing.n_special * source.n_documents
-            joined = Joined(spans, words, expected, framing, self._buffers)
+            n_special = 0 if framing is None else framing.n_special * source.n_documents
+            expected += n_special if expected else 0
+            joined = Joined(spans, words, expected, source.size + n_special, framing, self._buffers)
 
             def encode(number: int) -> None:
                 first, last = chunks[number]

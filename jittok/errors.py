@@ -71,6 +71,20 @@ class ArgumentTypeError(JittokError, TypeError):
     """An argument has a type that the call does not accept."""
 
 
+class GenerationError(JittokError, RuntimeError):
+    """Generation cannot go on: a step raised or gave wrong arrays, logits are not finite, or every token is masked.
+
+    Attributes
+    ----------
+    partial
+        A :class:`jittok.generation.Generated` with the sequences so far; None if there are none yet.
+    """
+
+    def __init__(self, message: str, partial: object = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
 class MissingDependencyError(JittokError, ImportError):
     """An optional package is needed for what was asked."""
 

@@ -219,9 +219,10 @@ class PostProcessor:
         if len(templates) > 1:
             raise UnsupportedError("post_processor: a Sequence of more than one template is not supported")
         single = templates[0].single if templates else _ONLY_A
-        pair = (templates[0].pair if templates else None) or _A_AND_B
+        pair = templates[0].pair if templates else None
         self.single = _template_tables(single)
-        self.pair = _template_tables(pair)
+        self.pair = _template_tables(_A_AND_B if pair is None else pair)
+        self.takes_pairs = bool(spec.extra.get("takes_pairs", True))
         self.trims = tuple(step for step in spec.post_processors if isinstance(step, TrimOffsets))
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
@@ -229,7 +230,15 @@ class PostProcessor:
         return (self.pair if pair else self.single).num_special
 
     def template(self, pair: bool, add_special_tokens: bool) -> TemplateTables:
-        """Return the template for one call."""
+        """Return the template for one call.
+
+        Raises
+        ------
+        ArgumentError
+            There is none for pairs.
+        """
+        if pair and not self.takes_pairs:
+            raise ArgumentError("the file's post-processors, one after another, cannot take pairs of texts; pass pair=None")
         chosen = self.pair if pair else self.single
         return chosen if add_special_tokens else chosen.without_special()
 
@@ -377,6 +386,9 @@ class PostProcessor:
                 matched=parts[0].matched,
             )
         kinds = template.kinds.tolist()
+        if not kinds:  # a template may be empty
+            nothing = Trimmed(_window(parts[0].tokens, 0, 0), {})
+            return self._assembled(_template_tables(_ONLY_A), [nothing], texts, overflowing)
         sequences = [part.tokens for part in parts]
         lengths = [1 if kind < 0 else len(sequences[kind].ids) for kind in kinds]
         special = np.array([-1], dtype=np.int32)
@@ -594,9 +606,13 @@ class PostProcessor:
         flags = self.vocabulary.tables.flags
         for row in np.flatnonzero(flags[ids] & STRIPS).tolist():
             piece = slice_of(row)
+            if not piece:
+                continue
             token, is_normalized = self.vocabulary.string_of(int(ids[row])), flags[ids[row]] & NORMALIZED
+            content = token.decode("utf-8", "replace")
             # The model may make the same token of other text, such as U+2581 of a blank.
-            if piece and (is_normalized or token.decode("utf-8", "replace") in piece):
+            by_model = _is_blank(piece) and not _is_blank(content) if is_normalized else content not in piece
+            if not by_model:
                 matched[row] = piece
         # Unknown text is shown as it is, and trimmed as it is shown.
         for row in np.flatnonzero(ids == self.vocabulary.unknown).tolist() if self.vocabulary.unknown >= 0 else ():
@@ -705,6 +721,11 @@ def _template_tables(pieces: Sequence[TemplatePiece]) -> TemplateTables:
         frozen(np.array(types), np.int32),
         frozen(np.array(ids), np.int32),
     )
+
+
+def _is_blank(text: str) -> bool:
+    """Whether there is nothing but white space in a text."""
+    return outer_white_space(text)[0] == len(text)
 
 
 def _window(encoded: EncodedTexts, begin: int, end: int) -> EncodedTexts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from itertools import compress
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -620,8 +621,8 @@ class SentencePieceModel:
 
     def of_type(self, *types: PieceType) -> list[int]:
         """The ids of all pieces of some types, rising."""
-        wanted = bytes(types)
-        return [token_id for token_id, kind in enumerate(self.types) if kind in wanted]
+        wanted = bytes(kind in types for kind in range(256))
+        return list(compress(range(len(self.types)), self.types.translate(wanted)))
 
     def with_types(self, types: bytes) -> SentencePieceModel:
         """Return this model with pieces of other types.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from codecs import getincrementaldecoder, utf_8_decode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -134,6 +135,14 @@ class DecodeStream:
         self._start_again()
         return text
 
+    def fork(self) -> DecodeStream:
+        """Return a stream that has seen the same ids, and goes on alone: for beams that share their beginning."""
+        other = copy.copy(self)
+        other._push = getattr(other, self._push.__name__)
+        other._ids = self._ids.copy()
+        other._stages = [stage.fork() for stage in self._stages]
+        return other
+
     # ------------------------------------------------------------------------------- one way for each shape
 
     def _push_bytes(self, token_id: int) -> str:
@@ -208,6 +217,10 @@ class _Stage:
         """The tokens that were held back."""
         return []
 
+    def fork(self) -> _Stage:
+        """A stage in the same state."""
+        return copy.copy(self)
+
 
 def _stages(steps: tuple[DecoderStep, ...]) -> list[_Stage]:
     """The stages of the steps, of which those that keep a joined text as it is need none."""
@@ -279,6 +292,12 @@ class _Runs(_Stage):
         run, self._run = bytes(self._run), bytearray()
         return close_run(run) if run else []
 
+    def fork(self) -> _Runs:
+        """A stage with a run of its own."""
+        other = copy.copy(self)
+        other._run = bytearray(self._run)
+        return other
+
 
 class _Suffixes(_Stage):
     """The last token's suffix becomes nothing, those of others a blank: so the last one waits."""
@@ -349,6 +368,12 @@ class _Bytes(_Stage):
         text = self._decoder.decode(b"", True)
         return [text] if text else []
 
+    def fork(self) -> _Bytes:
+        """A stage with a decoder of its own, which has the same bytes pending."""
+        other = _Bytes()
+        other._decoder.setstate(self._decoder.getstate())
+        return other
+
 
 class _Characters(_Stage):
     """A character of the joined text is replaced."""
@@ -401,3 +426,9 @@ class _Rest(_Stage):
                 tokens = apply_step(step, tokens)
         self._parts = []
         return tokens
+
+    def fork(self) -> _Rest:
+        """A stage with parts of its own."""
+        other = copy.copy(self)
+        other._parts = self._parts.copy()
+        return other

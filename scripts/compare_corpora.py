@@ -1,10 +1,12 @@
 """Compare jittok with the reference libraries on every document of whole corpora.
 
     python scripts/compare_corpora.py --data DIR [--families gpt2 cl100k ...] [--corpora english ...] [--every N] [--spans N]
+    python scripts/compare_corpora.py --data DIR --all [--only NAME] ...
 
 DIR holds ``models/`` and ``corpora/`` (files of documents with a NUL between them). Prints, for each family and
 corpus, how many documents agree in their ids, and exits with 1 if any does not. ``--every 20`` takes each twentieth
-document; ``--spans 300`` compares tokens' spans and the numbers of their words too, on that many documents of each corpus.
+document; ``--all`` takes every tokenizer.json, SentencePiece model, rank file and vocab.txt in ``models/`` whose library
+reads it. ``--spans 300`` compares tokens' spans and the numbers of their words too, on that many documents of each corpus.
 """
 
 from __future__ import annotations
@@ -78,10 +80,39 @@ def documents(path: Path) -> list[str]:
     return [part.decode("utf-8", "replace") for part in parts]
 
 
+def every_family(models: Path, only: str) -> dict[str, Family]:
+    """A family for each file in the folder of models, by its path."""
+    found: dict[str, Family] = {}
+    for name in ("tokenizer.json", "*.model", "*.tiktoken", "vocab.txt"):
+        for path in sorted(models.glob(f"*/*/{name}")):
+            file = str(path.relative_to(models))
+            if only not in file:
+                continue
+            pattern = None
+            try:
+                if name == "*.tiktoken":
+                    step = jittok.load(path).spec.pre_tokenizers[0]
+                    pattern = step.pattern  # type: ignore[union-attr]
+                else:
+                    jittok.load(path)
+            except jittok.errors.JittokError as error:
+                print(f"{file}: {str(error).removeprefix(str(path))[:150]}", flush=True)
+                continue
+            found[file] = Family(file, file, pattern)
+    return found
+
+
 @lru_cache(maxsize=1)  # several corpora one after another need the same
 def reference_ids(models: Path, family: Family) -> Callable[[Sequence[str]], list[list[int]]]:
     """The reference library's ids of ordinary text, a group of documents at a time."""
     path = models / family.reference_file
+    if path.suffix == ".model":
+        from sentencepiece import SentencePieceProcessor
+
+        processor = SentencePieceProcessor(model_file=str(path))
+        return lambda texts: processor.encode(list(texts))
+    if path.name == "vocab.txt":
+        return bert_ids(path, load_jittok(models, family))
     if family.pattern is not None:
         import tiktoken
 
@@ -92,6 +123,19 @@ def reference_ids(models: Path, family: Family) -> Callable[[Sequence[str]], lis
         encoding = tiktoken.Encoding(path.stem, pat_str=family.pattern, mergeable_ranks=ranks, special_tokens={})
         return lambda texts: [encoding.encode_ordinary(text) for text in texts]
     reference = load_reference(path)
+    return lambda texts: [e.ids for e in reference.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+
+def bert_ids(path: Path, ours: jittok.Tokenizer) -> Callable[[Sequence[str]], list[list[int]]]:
+    """The tokenizers library's ids with a vocab.txt and the options that jittok found for it."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    step = ours.spec.normalizers[0]
+    options = {name: getattr(step, name) for name in ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")}
+    unknown = ours.spec.model.unk_token  # type: ignore[union-attr]
+    reference = Tokenizer(models.WordPiece.from_file(str(path), unk_token=unknown))
+    reference.normalizer = normalizers.BertNormalizer(**options)
+    reference.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return lambda texts: [e.ids for e in reference.encode_batch_fast(list(texts), add_special_tokens=False)]
 
 
@@ -112,11 +156,10 @@ def load_jittok(models: Path, family: Family) -> jittok.Tokenizer:
     return jittok.load(models / family.file)
 
 
-def compare_ids(models: Path, name: str, texts: Sequence[str]) -> list[int]:
+def compare_ids(models: Path, family: Family, texts: Sequence[str]) -> list[int]:
     """Numbers of the documents whose ids differ."""
-    family = FAMILIES[name]
     ours, reference = load_jittok(models, family), reference_ids(models, family)
-    special = "text" if family.pattern is not None else "parse"
+    special = "parse" if family.reference_file.endswith(".json") else "text"
     differing = []
     for begin in range(0, len(texts), GROUP):
         group = texts[begin : begin + GROUP]
@@ -127,12 +170,11 @@ def compare_ids(models: Path, name: str, texts: Sequence[str]) -> list[int]:
     return differing
 
 
-def compare_spans(models: Path, name: str, texts: Sequence[str]) -> list[tuple[int, int, list[int], list[int]]]:
+def compare_spans(models: Path, family: Family, texts: Sequence[str]) -> list[tuple[int, int, list[int], list[int]]]:
     """Document, token, jittok's span and tokenizers' span, wherever they differ (tokenizer.json families).
 
     A token of -1 stands for ids that differ, -2 for word ids that do.
     """
-    family = FAMILIES[name]
     ours, reference = load_jittok(models, family), load_reference(models / family.file)
     differing = []
     for i, text in enumerate(texts):
@@ -155,6 +197,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with models/ and corpora/")
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--all", action="store_true", help="every model in the folder")
+    parser.add_argument("--only", default="", help="with --all: those whose path has this in it")
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA))
     parser.add_argument("--every", type=int, default=1, help="take each n-th document")
     parser.add_argument(
@@ -162,21 +206,24 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     failed = False
+    models = arguments.data / "models"
+    families = FAMILIES if not arguments.all else every_family(models, arguments.only)
+    names = list(families) if arguments.all else arguments.families
     print(f"{'family':28} {'corpus':10} {'documents':>9} {'differ':>7} {'seconds':>8}")
-    for corpus in arguments.corpora:
-        texts = documents(arguments.data / "corpora" / f"{corpus}.txt")
-        for name in arguments.families:
+    corpora = {corpus: documents(arguments.data / "corpora" / f"{corpus}.txt") for corpus in arguments.corpora}
+    for name in names:
+        for corpus, texts in corpora.items():
             started = time.perf_counter()
             sample = texts[:: arguments.every]
-            differing = compare_ids(arguments.data / "models", name, sample)
+            differing = compare_ids(models, families[name], sample)
             failed |= bool(differing)
             seconds = time.perf_counter() - started
             print(f"{name:28} {corpus:10} {len(sample):9} {len(differing):7} {seconds:8.1f}", flush=True)
             for i in differing[:5]:
                 print(f"    document {i * arguments.every}")
-            if arguments.spans and FAMILIES[name].file.endswith(".json"):
+            if arguments.spans and families[name].file.endswith(".json"):
                 step = max(1, len(texts) // arguments.spans)
-                spans = compare_spans(arguments.data / "models", name, texts[::step][: arguments.spans])
+                spans = compare_spans(models, families[name], texts[::step][: arguments.spans])
                 print(f"{name:28} {corpus:10} spans that differ: {len(spans)}", flush=True)
                 for row in spans[:20]:
                     print("    document {}, token {}: {} here, {} in tokenizers".format(*row))

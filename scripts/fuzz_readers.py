@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from reader_cases import cases, flipped, json_documents, run, wrong_types
+from reader_cases import cases, flipped, json_documents, other_documents, run, wrong_types
 
 #: Slower than this is worth a look.
 SLOW_SECONDS = 5.0
@@ -30,10 +30,15 @@ def contents(name, options):
     for seed in range(options.seed, options.seed + options.flips):
         yield f"flips, seed {seed}", flipped(content, random.Random(f"{name} {seed}"))
     if options.truncations:
-        for size in range(len(content)):
+        # Of long files every byte at the ends, and some in between.
+        step = 1 if len(content) < 60_000 else 97
+        for size in sorted({*range(0, len(content), step), *range(min(9000, len(content))), *range(len(content))[-3000:]}):
             yield f"cut to {size}", content[:size]
     if options.types and name in json_documents():
         for path, other, changed in wrong_types(json_documents()[name][0]):
+            yield f"{other!r} at {path}", changed
+    if options.types and name in other_documents():
+        for path, other, changed in wrong_types(*other_documents()[name]):
             yield f"{other!r} at {path}", changed
 
 

@@ -2,8 +2,8 @@
 
     python scripts/measure_corpus_jobs.py TOKENIZER TEXT [--megabytes 200] [--threads 2] [--rounds 5]
 
-The documents of TEXT (apart by NUL, or else lines) are repeated to so many megabytes and written as text, JSON lines and,
-with pyarrow, Parquet. In turn, each is encoded by a job, and the text's blocks, held in memory, by ``encode_batch``.
+The documents of TEXT (apart by NUL, or else lines) are repeated to so many megabytes and written as text, JSON lines and
+Parquet. In turn, each is encoded by a job, and the text's blocks, held in memory, by ``encode_batch``.
 Printed are the least processor and wall seconds, the shares of the bare encoding's speed, and the greatest memory of a
 process that runs one job (Linux).
 """
@@ -14,8 +14,10 @@ import argparse
 import json
 import multiprocessing
 import os
+import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import jittok
@@ -25,26 +27,27 @@ from jittok.corpus.blocks import read_blocks
 FORMATS = {"a.txt": "npy", "a.jsonl": "npy", "a.parquet": "npy", "a.txt raw": "raw"}
 
 
-def write_inputs(folder: Path, text: Path, megabytes: int) -> list[str]:
-    """Write the files; return what is to be measured."""
+def write_inputs(folder: Path, text: Path, megabytes: int, names: Sequence[str] = ("a.txt", "a.jsonl", "a.parquet")) -> None:
+    """Write the files."""
     content = text.read_bytes()
     parts = content.split(b"\0" if b"\0" in content else b"\n")
     documents = [part.decode("utf-8", "replace").replace("\n", " ") for part in parts if part]
     times = max(1, megabytes * 1_000_000 // sum(len(document.encode()) for document in documents))
-    with open(folder / "a.txt", "w", encoding="utf-8") as lines, open(folder / "a.jsonl", "w", encoding="utf-8") as objects:
-        for _ in range(times):
-            lines.write("".join(document + "\n" for document in documents))
-            objects.write("".join(json.dumps({"text": document}, ensure_ascii=False) + "\n" for document in documents))
-    try:
+    if "a.txt" in names:
+        with open(folder / "a.txt", "w", encoding="utf-8") as lines:
+            lines.writelines("".join(document + "\n" for document in documents) for _ in range(times))
+    if "a.jsonl" in names:
+        objects = "".join(json.dumps({"text": document}, ensure_ascii=False) + "\n" for document in documents)
+        with open(folder / "a.jsonl", "w", encoding="utf-8") as lines:
+            lines.writelines(objects for _ in range(times))
+    if "a.parquet" in names:
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        return [name for name in FORMATS if "parquet" not in name]
-    table = pyarrow.table({"text": documents})
-    with pyarrow.parquet.ParquetWriter(folder / "a.parquet", table.schema) as writer:
-        for _ in range(times):
-            writer.write_table(table)
-    return list(FORMATS)
+
+        table = pyarrow.table({"text": documents})
+        with pyarrow.parquet.ParquetWriter(folder / "a.parquet", table.schema) as writer:
+            for _ in range(times):
+                writer.write_table(table)
 
 
 def seconds(work) -> tuple[float, float]:
@@ -57,13 +60,14 @@ def seconds(work) -> tuple[float, float]:
 def run_job(tokenizer, folder: Path, name: str, threads: int) -> None:
     """Encode one of the files."""
     path = folder / name.split()[0]
-    encode_corpus(tokenizer, [path], folder / "out", format=FORMATS[name], overwrite=True, threads=threads)
+    encode_corpus(tokenizer, [path], folder / "out", format=FORMATS[name], threads=threads)
 
 
 def peak(arguments) -> float:
     """Megabytes that a process takes, in a process of its own."""
     path, folder, name, threads = arguments
     run_job(jittok.load(path), folder, name, threads)
+    shutil.rmtree(folder / "out")
     # what getrusage says is that of the parent, if that is more
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
@@ -81,7 +85,8 @@ def main() -> None:
     tokenizer = jittok.load(options.tokenizer)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        names = write_inputs(folder, options.text, options.megabytes)
+        write_inputs(folder, options.text, options.megabytes)
+        names = list(FORMATS)
 
         def bare() -> None:
             for data, indptr in blocks:
@@ -94,6 +99,7 @@ def main() -> None:
             for key in best:
                 work = bare if key == "bare" else lambda key=key: run_job(tokenizer, folder, key, options.threads)
                 best[key] = tuple(map(min, best[key], seconds(work)))
+                shutil.rmtree(folder / "out", ignore_errors=True)
         with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
             jobs = [(options.tokenizer, folder, key, options.threads) for key in names]
             memory = dict(zip(names, pool.imap(peak, jobs, chunksize=1), strict=True))

@@ -19,7 +19,7 @@ def value(content):
     """A value with its type: a bool, str, int (uint32), NumPy scalar, list of str, or NumPy array."""
     if isinstance(content, bool):
         return struct.pack("<IB", 7, content)
-    if isinstance(content, str):
+    if isinstance(content, str | bytes):
         return struct.pack("<I", 8) + string(content)
     if isinstance(content, int):
         return struct.pack("<II", 4, content)

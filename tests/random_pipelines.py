@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import random
 import sys
+from base64 import b64encode
 from typing import Any
 
 import random_configs
 from random_configs import Block
 
 import jittok
+from jittok.build.charsmap import compile_charsmap
 from jittok.errors import ArgumentError, FormatError, UnsupportedError
 
 MAKERS = [
@@ -22,12 +24,15 @@ MAKERS = [
     random_configs.wordlevel_configuration,
     random_configs.unigram_configuration,
 ]
+#: Normalizers that change white space.
+CLEANS = ("'Bert", "'Replace", "'Nmt", "'NFK", "'ByteLevel", "'Precompiled")
 STRATEGIES = {"longest_first": "longest_first", "only_first": "only_first", "only_second": "only_second"}
 
 
 def decoder(rng: random.Random) -> Block:
     """One decoder."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    stop = rng.choice([0, 1, 2])
     pattern = rng.choice([{"Regex": "a+|b"}, {"Regex": "[ab]"}, {"String": "a"}, {"String": " "}, {"String": "\u2581"}])
     return rng.choice(
         [
@@ -48,7 +53,7 @@ def decoder(rng: random.Random) -> Block:
                 "cleanup": rng.random() < 0.5,
             },
             {"type": "Replace", "pattern": pattern, "content": rng.choice(["", "_", "ab", " "])},
-            {"type": "Strip", "content": rng.choice([" ", "a"]), "start": rng.choice([0, 1, 2]), "stop": 0},
+            {"type": "Strip", "content": rng.choice([" ", "a"]), "start": rng.choice([0, 1, 2]), "stop": stop},
             byte_level,
         ]
     )
@@ -70,7 +75,72 @@ def comparable(ours: Any, block: Block) -> bool:
     if len(set(contents)) < len(contents):
         return False  # which of equal ones counts changes from process to process
     # Whether a text begins there follows from spans, which the reference has wrong.
-    return not ("'first'" in str(block["pre_tokenizer"]) and "'Replace" in str(block["normalizer"]))
+    moved = any(name in str(block["normalizer"]) for name in ("'Replace", "'Precompiled"))
+    return not ("'first'" in str(block["pre_tokenizer"]) and moved)
+
+
+def charsmap(rng: random.Random) -> bytes:
+    """Rules as SentencePiece has them, of characters and pairs of them that stand in the texts."""
+    characters = random_configs.CHARACTERS
+    lefts = {"".join(rng.choices(characters, k=rng.choice([1, 1, 1, 2]))) for _ in range(rng.choice([1, 5, 20]))}
+    rights = ["", " ", "a", "ab", "\u2581", "e\u0301", "\u65e5"]
+    return compile_charsmap({left: rng.choice(rights) for left in sorted(lefts) if "\0" not in left} or {"A": "a"})
+
+
+def more(rng: random.Random, block: Block) -> None:
+    """Put components into a configuration whose spans and masks the reference often has wrong."""
+    if rng.random() < 0.2:
+        step = {"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap(rng)).decode()}
+        other = block["normalizer"]
+        steps = [] if other is None else other.get("normalizers", [other])
+        at = rng.randint(0, len(steps))
+        block["normalizer"] = {"type": "Sequence", "normalizers": [*steps[:at], step, *steps[at:]]}
+    if rng.random() < 0.3:
+        vocab = block["model"]["vocab"]
+        tokens = [(entry[0], number) for number, entry in enumerate(vocab)] if type(vocab) is list else list(vocab.items())
+        block["post_processor"] = post_processor(rng, rng.choice(tokens), rng.choice(tokens))
+
+
+def post_processor(rng: random.Random, start: tuple[str, int], end: tuple[str, int]) -> Block:
+    """Post-processors one after another."""
+    # Most other templates one after another are too much for the reference.
+    several = [["Bert", "Template"], ["Roberta", "Template"], ["Roberta", "Bert"]]
+    kinds = rng.choice([["Template"], ["Bert"], ["Bert"], *several])
+    if len(kinds) > 1 and rng.random() < 0.3:
+        kinds = kinds[::-1]
+    kinds = rng.choice([["ByteLevel", *kinds], [*kinds, "ByteLevel"], kinds])
+    steps = [one_post_processor(rng, kind, start, end) for kind in kinds]
+    return steps[0] if len(steps) == 1 else {"type": "Sequence", "processors": steps}
+
+
+def one_post_processor(rng: random.Random, kind: str, start: tuple[str, int], end: tuple[str, int]) -> Block:
+    """A post-processor of one kind, with two tokens of the vocabulary."""
+    (first, first_id), (last, last_id) = start, end
+
+    def token(name: str, type_id: int) -> Block:
+        return {"SpecialToken": {"id": name, "type_id": type_id}}
+
+    def sequence(name: str, type_id: int) -> Block:
+        return {"Sequence": {"id": name, "type_id": type_id}}
+
+    if kind == "ByteLevel":
+        return random_configs.byte_level_block(rng)
+    if kind == "Template":
+        pair = [token(first, 0), sequence("A", 0), token(last, 0), sequence("B", 1), token(last, 1)]
+        return {
+            "type": "TemplateProcessing",
+            "single": [token(first, 0), sequence("A", 0), token(last, rng.choice([0, 1]))],
+            "pair": pair,
+            "special_tokens": {
+                name: {"id": name, "ids": [number], "tokens": [name]}
+                for name, number in ((first, first_id), (last, last_id))
+            },
+        }
+    ends: Block = {"sep": [first, first_id], "cls": [last, last_id]}
+    if kind == "Bert":
+        return {"type": "BertProcessing", **ends}
+    trims = {"trim_offsets": rng.random() < 0.6, "add_prefix_space": rng.random() < 0.5}
+    return {"type": "RobertaProcessing", **ends, **trims}
 
 
 class Known:
@@ -81,18 +151,26 @@ class Known:
         drops = ours._engine._drops
         byte_level = "'ByteLevel'" in str(block["pre_tokenizer"])
         tokens = block["added_tokens"]
-        cleaned = bool(tokens) and any(name in names for name in ("'Bert", "'Replace", "'Nmt", "'NFK", "'ByteLevel"))
+        cleaned = bool(tokens) and any(name in names for name in CLEANS)
         model = block["model"]
         unknown = model["vocab"][model["unk_id"]][0] if model["type"] == "Unigram" else model["unk_token"]
         stripped = any(t["content"] == unknown and (t["lstrip"] or t["rstrip"]) for t in tokens)
-        trimmed = (cleaned or stripped) and "'trim_offsets': True" in str(block["post_processor"])
+        # It takes a blank that is put in front for one of the text, which begins with a token.
+        in_front = bool(tokens) and "'prepend': ' '" in names
+        trimmed = (cleaned or stripped or in_front) and "'trim_offsets': True" in str(block["post_processor"])
         # Of unknown characters in a row, the reference gives each byte the span of all.
         fallback = model["type"] == "Unigram" and model["byte_fallback"]
-        self.spans = fallback or "'NF" in names or "'Replace" in names or (drops and byte_level) or trimmed
-        self.changed = any(ours.normalize(t["content"]) != t["content"] for t in tokens if t["normalized"])
-        self.tokens = drops or self.changed or cleaned or stripped
         # Behind a template in a sequence, the reference numbers the parts of the template.
         self.sequences = "'processors'" in str(block["post_processor"])
+        # Tokens that one puts around a text are not special any more to the next.
+        kinds = [step["type"] for step in (block["post_processor"] or {}).get("processors", [])]
+        self.mask = sum(kind != "ByteLevel" for kind in kinds) > 1
+        # Behind tokens that were put around a text, its first blank is not taken for one that was put in front.
+        behind = any(kind == "ByteLevel" for kind in kinds[1:]) and kinds[0] in ("BertProcessing", "RobertaProcessing")
+        moved = any(name in names for name in ("'NF", "'Replace", "'Precompiled"))
+        self.spans = fallback or moved or (drops and byte_level) or trimmed or behind
+        self.changed = any(ours.normalize(t["content"]) != t["content"] for t in tokens if t["normalized"])
+        self.tokens = drops or self.changed or cleaned or stripped
         self.decoded = self.changed or any(t["content"] == "\u00e9" for t in tokens)
 
 
@@ -101,9 +179,10 @@ def row(encoding: Any, known: Known) -> Block:
     result: Block = {
         "ids": encoding.ids.tolist(),
         "type ids": encoding.type_ids.tolist(),
-        "mask": encoding.special_tokens_mask.tolist(),
         "words": [None if number < 0 else int(number) for number in encoding.word_ids],
     }
+    if not known.mask:
+        result["mask"] = encoding.special_tokens_mask.tolist()
     if not known.sequences:
         result["sequences"] = [None if number < 0 else int(number) for number in encoding.sequence_ids]
     if not known.spans:
@@ -118,9 +197,10 @@ def reference_row(encoding: Any, known: Known) -> Block:
     result: Block = {
         "ids": encoding.ids,
         "type ids": encoding.type_ids,
-        "mask": encoding.special_tokens_mask,
         "words": encoding.word_ids,
     }
+    if not known.mask:
+        result["mask"] = encoding.special_tokens_mask
     if not known.sequences:
         result["sequences"] = encoding.sequence_ids
     if not known.spans:
@@ -154,6 +234,8 @@ def compare(seed: int) -> tuple[int, list[Any]]:
         "'ByteLevel'" in str(block["decoder"]) and block["model"]["type"] == "BPE" and rng.random() < 0.5
     ):
         block["decoder"] = decoders(rng)
+    more(rng, block)
+    block |= stored(rng)
     content = json.dumps(block)
     try:
         ours = jittok.load_bytes(content.encode())
@@ -163,8 +245,10 @@ def compare(seed: int) -> tuple[int, list[Any]]:
         return 0, []
     reference = Tokenizer.from_str(content)
     known = Known(ours, block)
-    found: list[Any] = []
-    compared = 0
+    found: list[Any] = compare_stored(rng, ours, reference, known)
+    reference.no_truncation()
+    reference.no_padding()
+    compared = 1
 
     def check(what: str, given: Any, actual: Any, expected: Any) -> None:
         nonlocal compared
@@ -218,7 +302,11 @@ def compare(seed: int) -> tuple[int, list[Any]]:
         special = rng.random() < 0.6
         options = {"add_special_tokens": special, "is_split_into_words": split}
         both("encode", text, pair, options)
-    for _ in range(4):
+    # Of post-processors one after another, the reference may count too few tokens, and rows become too long.
+    miscounts = any(
+        ours.num_special_tokens_to_add(pair) != reference.num_special_tokens_to_add(pair) for pair in (False, True)
+    )
+    for _ in range(0 if miscounts else 4):
         text, pair, split = texts()
         special = rng.random() < 0.6
         strategy, side = rng.choice(list(STRATEGIES)), rng.choice(["left", "right"])
@@ -245,6 +333,65 @@ def compare(seed: int) -> tuple[int, list[Any]]:
         found += compare_decoding(rng, ours, reference)
         compared += 1
     return compared, [(seed, *item) for item in found]
+
+
+def stored(rng: random.Random) -> Block:
+    """What a file may say of truncation and padding."""
+    truncation = {
+        "direction": rng.choice(["Left", "Right"]), "max_length": rng.choice([6, 7, 9, 14]), "stride": rng.choice([0, 0, 1]),
+        "strategy": rng.choice(["LongestFirst", "LongestFirst", "OnlyFirst"]),
+    }  # fmt: skip
+    padding = {
+        "strategy": rng.choice(["BatchLongest", {"Fixed": rng.choice([0, 5, 20])}]),
+        "direction": rng.choice(["Left", "Right"]), "pad_to_multiple_of": rng.choice([None, None, 4, 7]), "pad_id": 3,
+        "pad_type_id": rng.choice([0, 1]), "pad_token": "p",
+    }  # fmt: skip
+    return {
+        "truncation": truncation if rng.random() < 0.3 else None,
+        "padding": padding if rng.random() < 0.3 else None,
+    }
+
+
+def compare_stored(rng: random.Random, ours: Any, reference: Any, known: Known) -> list[Any]:
+    """What differs between the wrapper and the reference, which heed what a file says of truncation and padding."""
+    wrapper = ours.as_hf()
+    if (wrapper.truncation, wrapper.padding) != (reference.truncation, reference.padding):
+        return [("stored", wrapper.truncation, wrapper.padding, reference.truncation, reference.padding)]
+    found = []
+    for number in range(3):
+        texts = [random_configs.text(rng) for _ in range(rng.randint(1, 4))]
+        given: list[Any] = list(zip(texts, texts[::-1], strict=True)) if number == 2 else texts
+        special = rng.random() < 0.6
+        try:
+            expected = reference.encode_batch(given, add_special_tokens=special)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            continue  # as with texts that are cut
+        added = max(ours.num_special_tokens_to_add(False), ours.num_special_tokens_to_add(number == 2))
+        stored = wrapper.truncation
+        if stored is not None and added != reference.num_special_tokens_to_add(number == 2):
+            continue  # it may count too few
+        if stored is not None and stored["stride"] >= stored["max_length"] - added:
+            continue
+        try:
+            actual = wrapper.encode_batch(given, add_special_tokens=special)
+        except ArgumentError as error:
+            found.append(("stored", given, special, "refused", str(error)))
+            continue
+        for mine, theirs in zip(actual, expected, strict=True):
+            fields = ["ids", "attention_mask", "type_ids", *["special_tokens_mask"] * (not known.mask)]
+            fields += [*["offsets"] * (not known.spans), *["tokens"] * (not known.tokens)]
+            rows = [(mine, theirs)]
+            if number < 2:  # of pairs that are cut, the reference repeats windows
+                rows += zip(mine.overflowing, theirs.overflowing, strict=True)
+            for one, other in rows:
+                found += [
+                    ("stored", given, name, getattr(one, name), getattr(other, name))
+                    for name in fields
+                    if getattr(one, name) != getattr(other, name)
+                ]
+    return found
 
 
 def compare_batch(rng: random.Random, ours: Any, reference: Any, known: Known) -> list[Any]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import random
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+from gguf_files import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, gguf, vocabulary
 
 import jittok
 from jittok.build.merge_tables import byte_alphabet
@@ -145,6 +149,13 @@ def _ranks() -> dict[bytes, int]:
     return ranks
 
 
+PATTERN = r"\p{L}+|\s+|[^\s\p{L}]+"
+
+
+def _rank_lines() -> bytes:
+    return b"".join(b64encode(token) + b" %d\n" % rank for token, rank in _ranks().items())
+
+
 def _tekken() -> dict[str, Any]:
     return {
         "config": {"pattern": r"\p{L}+|\s+|[^\s\p{L}]+", "num_vocab_tokens": 259, "default_vocab_size": 262,
@@ -192,6 +203,80 @@ def json_documents() -> dict[str, tuple[Any, Case]]:
     result["tokenizer_config.json of vocab.txt"] = bert, Case({"vocab.txt": lines}, "tokenizer_config.json", ".", {})
     result["special_tokens_map.json of vocab.txt"] = bert, Case({"vocab.txt": lines}, "special_tokens_map.json", ".", {})
     result["added_tokens.json of vocab.txt"] = {"<x>": 8}, Case({"vocab.txt": lines}, "added_tokens.json", ".", {})
+    marian = {"source.spm": _sentencepiece("unigram"), "target.spm": _sentencepiece("unigram")}
+    numbers = {"</s>": 0, "<unk>": 1, "\u2581a": 2, "ab": 3, "b": 4, ">>x<<": 5, "<x>": 6}
+    facts = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": False, "eos_token": "</s>", "pad_token": flags}
+    shared = Case({**marian, "vocab.json": dumped(numbers)}, "tokenizer_config.json", ".", {})
+    result["vocab.json of Marian"] = numbers, Case(marian, "vocab.json", ".", {})
+    result["tokenizer_config.json of Marian"] = facts, shared
+    kimi = {"added_tokens_decoder": {"300": flags}, "tokenizer_class": "TikTokenTokenizer", "bos_token": "<x>"}
+    ranks = {"x.tiktoken": _rank_lines()}
+    result["tokenizer_config.json of ranks"] = kimi, Case(ranks, "tokenizer_config.json", "x.tiktoken", {"pattern": PATTERN})
+    return result
+
+
+def _gguf(kind: str) -> dict[str, Any]:
+    """The values of a GGUF file of each kind."""
+    special = [("<unk>", UNKNOWN, 0.0), ("<s>", CONTROL, 0.0), ("</s>", CONTROL, 0.0), ("<x>", USER_DEFINED, 0.0)]
+    alphabet = [(character, NORMAL) for character in byte_alphabet()]
+    if kind == "gpt2":
+        values = {"merges": ["a b", "ab c"], "pre": "gpt-2", "bos_token_id": 259, "eos_token_id": 259, "add_bos_token": True}
+        return vocabulary(kind, [*alphabet, ("ab", NORMAL), ("abc", NORMAL), ("y z", UNUSED), ("<x>", CONTROL)], **values)
+    if kind == "bert":
+        strings = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "\u2581", "\u2581a", "b", "\u2581ab", "\u258112"]
+        kinds = [CONTROL, UNKNOWN, CONTROL, CONTROL, *[NORMAL] * 5]
+        ids = {"bos_token_id": 2, "seperator_token_id": 3, "unknown_token_id": 1}
+        return vocabulary(kind, list(zip(strings, kinds, strict=True)), **ids)
+    if kind == "rwkv":
+        tokens = [("<s>", CONTROL), *((f"\\x{byte:02x}", NORMAL) for byte in range(256)), ("ab", NORMAL)]
+        return vocabulary(kind, tokens)
+    letters = [("\u2581", NORMAL, -1.0), ("a", NORMAL, -2.0), ("b", NORMAL, -3.0), ("\u2581ab", NORMAL, -4.0)]
+    if kind == "t5":
+        values = {"add_space_prefix": True, "remove_extra_whitespaces": True, "eos_token_id": 2}
+        values["precompiled_charsmap"] = np.frombuffer(small_charsmap(), "u1")
+        return vocabulary(kind, [*special, *letters], **values)
+    fallback = [(f"<0x{byte:02X}>", BYTE, 0.0) for byte in range(256)]
+    return vocabulary(kind, [*special, *fallback, *letters], bos_token_id=1, add_eos_token=True, add_space_prefix=True)
+
+
+#: Values that a GGUF file may have where another is expected.
+GGUF_OTHERS: list[Any] = [
+    True, 0, 255, 2**31, "", "x", "bert", [], ["a", "b"], [b"\xff"], np.int64(-1), np.uint64(2**63), np.float32("nan"),
+    np.zeros(0, "<i4"), np.full(3, -1, "<i8"), np.full(300, 9, "<i4"), np.ones(270, "<f4"), np.full(260, np.nan, "<f8"),
+]  # fmt: skip
+
+
+def _jittok_header(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a jittok file, with what it holds as text parsed, and what follows it."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    for name in ("spec", "plan"):
+        header["__metadata__"][name] = json.loads(header["__metadata__"][name])
+    return header, content[end:]
+
+
+def _jittok_content(header: Any, arrays: bytes) -> bytes:
+    if type(header) is dict and type(header.get("__metadata__")) is dict:
+        texts = {
+            name: value if name not in ("spec", "plan") else json.dumps(value)
+            for name, value in header["__metadata__"].items()
+        }
+        header = {**header, "__metadata__": texts}
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-(len(encoded) + 8) % 64)
+    return len(encoded).to_bytes(8, "little") + encoded + arrays
+
+
+def other_documents() -> dict[str, tuple[Any, list[Any], Callable[[Any], bytes]]]:
+    """Of files that are no JSON but hold values of several types: the values, others for them, and how they are written."""
+    result: dict[str, tuple[Any, list[Any], Callable[[Any], bytes]]] = {}
+    for name, case in cases().items():
+        content = case.files[case.damaged]
+        if name.startswith("GGUF"):
+            result[name] = _gguf(name.split()[1]), GGUF_OTHERS, gguf
+        elif name.startswith("jittok"):
+            header, arrays = _jittok_header(content)
+            result[name] = header, OTHERS, partial(_jittok_content, arrays=arrays)
     return result
 
 
@@ -202,9 +287,12 @@ def cases() -> dict[str, Case]:
         result[name] = case._replace(files={**case.files, case.damaged: dumped(value)})
     for kind in ("unigram", "bpe", "char", "word"):
         result[f"sentencepiece {kind}"] = Case({"x.model": _sentencepiece(kind)}, "x.model", "x.model", {})
-    lines = b"".join(b64encode(token) + b" %d\n" % rank for token, rank in _ranks().items())
-    options = {"pattern": r"\p{L}+|\s+|[^\s\p{L}]+", "special_tokens": {"<x>": 300}}
-    result["tiktoken"] = Case({"x.tiktoken": lines}, "x.tiktoken", "x.tiktoken", options)
+    options = {"pattern": PATTERN, "special_tokens": {"<x>": 300}}
+    result["tiktoken"] = Case({"x.tiktoken": _rank_lines()}, "x.tiktoken", "x.tiktoken", options)
+    for kind in ("llama", "gpt2", "bert", "t5", "rwkv"):
+        result[f"GGUF {kind}"] = Case({"x.gguf": gguf(_gguf(kind))}, "x.gguf", "x.gguf", {})
+    pair_of_models = result["vocab.json of Marian"]
+    result["source.spm of Marian"] = pair_of_models._replace(damaged="source.spm")
     vocab_txt = result["tokenizer_config.json of vocab.txt"]
     result["vocab.txt"] = vocab_txt._replace(damaged="vocab.txt", loaded="vocab.txt")
     pair = result["tokenizer_config.json of merges"]
@@ -272,7 +360,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         keys = list(value)
     elif isinstance(value, list):
         keys = list(range(len(value)))
-    if len(keys) > 12:
+    if len(keys) > 20:
         keys = keys[:2] + keys[-1:]
     for key in keys:
         yield from places(value[key], (*path, key))
@@ -290,8 +378,11 @@ def replaced(value: Any, path: tuple[Any, ...], other: Any) -> Any:
     return copy
 
 
-def wrong_types(value: Any) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
+def wrong_types(
+    value: Any, others: list[Any] = OTHERS, write: Callable[[Any], bytes] = dumped
+) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
     """Path, other value and content, for every path and other value."""
-    for path in places(value):
-        for other in [*OTHERS, *([...] if path else [])]:
-            yield path, other, dumped(replaced(value, path, other))
+    nested = others is OTHERS
+    for path in places(value) if nested else [(key,) for key in value]:
+        for other in [*others, *([...] if path else [])]:
+            yield path, other, write(replaced(value, path, other))

@@ -62,8 +62,13 @@ def test_a_tokenizer_is_verified_with_its_reference(files, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["reference"] == "tokenizers" and found["differing"] == {"ids": 0, "spans": 0, "round trip": 0}
     assert found["notes"] == [] and found["equal"]
-    assert main(["verify", "default", str(files / "corpus.txt")]) == 0
-    assert "note: not compared with tokenizers" in capsys.readouterr().out
+    # Nothing was verified where the library does not read the file.
+    assert main(["verify", "default", str(files / "corpus.txt")]) == 1
+    out = capsys.readouterr().out
+    assert "note: not compared with tokenizers" in out and "ids:        not compared" in out and " 0 tokens" not in out
+    assert main(["verify", "default", str(files / "corpus.txt"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["differing"]["ids"] is None and found["tokens"] > 4 and not found["equal"]
 
 
 def test_rank_files_are_verified_with_tiktoken(files, capsys):
@@ -80,6 +85,8 @@ def test_rank_files_are_verified_with_tiktoken(files, capsys):
         (["compare", "default", "default"], "are the same"),
         (["compare", "default", "tokenizers:none.json"], "there is no such file"),
         (["compare", "default", "none.json"], "none.json"),
+        (["compare", "default", "other:none.json"], "expected one of tokenizers:FILE"),
+        (["compare", "default", "tokenizers"], "expected one of tokenizers:FILE"),
     ],
 )
 def test_refusals(files, capsys, wrong, message):

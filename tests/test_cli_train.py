@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
@@ -126,3 +127,26 @@ def test_other_options(given, value):
         option = [f"name={given}"]
 
     assert other_options(Options()) == {"name": value}
+
+
+def test_words_are_those_of_the_usual_steps(tmp_path):
+    """Without the options a whole line would be a word, its end included."""
+    out = tmp_path / "vocab.txt"
+    assert main(["train", "wordpiece", str(TEXT), "--vocab-size", "200", "--out", str(out)]) == 0
+    steps = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+    expected = jittok.train_wordpiece(TEXT, vocab_size=200, special_tokens=["[UNK]"], **steps)
+    assert jittok.load(out).spec.model.vocab == expected.spec.model.vocab
+    assert main(["train", "bpe", str(TEXT), "--vocab-size", "300", "--out", str(tmp_path / "x.tiktoken")]) == 0
+    ranks = (tmp_path / "x.tiktoken").read_bytes()
+    arguments = ["--pre-tokenizer", "gpt2", "--out", str(tmp_path / "y.tiktoken")]
+    assert main(["train", "bpe", str(TEXT), "--vocab-size", "300", *arguments]) == 0
+    assert (tmp_path / "y.tiktoken").read_bytes() == ranks
+    arguments = ["--pre-tokenizer", "none", "--out", str(tmp_path / "lines.json")]
+    assert main(["train", "bpe", str(TEXT), "--vocab-size", "300", *arguments]) == 0
+    assert "\n" in jittok.load(tmp_path / "lines.json").spec.model.vocab
+
+
+def test_true_and_false_as_python_writes_them():
+    assert other_options(argparse.Namespace(option=["a=True", "b=false", "c=None", "d=none"])) == {
+        "a": True, "b": False, "c": None, "d": "none",
+    }  # fmt: skip

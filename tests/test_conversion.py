@@ -67,12 +67,18 @@ def reference_ids(path, written, tok, texts):
         return [theirs.encode(text, allowed_special="all") for text in texts]
     config = json.loads((path / "tokenizer_config.json").read_text())
     if written == "vocab.txt":
-        theirs = tokenizers.BertWordPieceTokenizer(
-            str(path / "vocab.txt"),
-            lowercase=config["do_lower_case"],
-            strip_accents=config["strip_accents"],
-            handle_chinese_chars=config["tokenize_chinese_chars"],
-        )
+        options = {
+            "lowercase": config["do_lower_case"],
+            "strip_accents": config["strip_accents"],
+            "handle_chinese_chars": config["tokenize_chinese_chars"],
+        }
+        if {"[CLS]", "[SEP]"} <= set((path / "vocab.txt").read_text(encoding="utf-8").split("\n")):
+            theirs = tokenizers.BertWordPieceTokenizer(str(path / "vocab.txt"), **options)
+        else:  # that class wants both
+            model = models.WordPiece.from_file(str(path / "vocab.txt"), unk_token=tok.spec.model.unk_token)
+            theirs = tokenizers.Tokenizer(model)
+            theirs.normalizer = normalizers.BertNormalizer(clean_text=True, **options)
+            theirs.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return [theirs.encode(text).ids for text in texts]
     # As transformers makes a tokenizer of each of these classes.
     name = config["tokenizer_class"]

@@ -36,7 +36,7 @@ def test_ids_of_real_text(name, corpus):
     model_path(script.FAMILIES[name].file)
     texts = sample(corpus, EVERY[corpus])
     assert len(texts) > 10
-    assert script.compare_ids(Path(DATA) / "models", name, texts) == []
+    assert script.compare_ids(Path(DATA) / "models", script.FAMILIES[name], texts) == []
 
 
 @pytest.mark.parametrize("corpus", EVERY)
@@ -44,7 +44,7 @@ def test_ids_of_real_text(name, corpus):
 def test_spans_of_real_text(name, corpus):
     model_path(script.FAMILIES[name].file)
     texts = sample(corpus, 2 * EVERY[corpus])
-    differing = script.compare_spans(Path(DATA) / "models", name, texts)
+    differing = script.compare_spans(Path(DATA) / "models", script.FAMILIES[name], texts)
     if name != "qwen3":
         assert differing == []
         return

@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import threading
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from byte_tokenizer import Bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jittok.corpus import job, overlap, writing
+from jittok.corpus import files, job, overlap, writing
 from jittok.corpus.blocks import Block
 from jittok.corpus.job import encode_corpus
 from jittok.corpus.reading import Reading
@@ -89,12 +90,10 @@ def test_shards(tmp_path, shard_tokens):
         (f"part{number}.jsonl", record) for number in range(3) for record in (5, 59)
     ]
     assert rejects[0]["place"].endswith("part0.jsonl: line 6") and "not JSON" in rejects[0]["reason"]
-    import hashlib
-
     for shard in shards:
         for file in shard["files"]:
             data = (out / file["file"]).read_bytes()
-            assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"])
+            assert (len(data), f"{zlib.crc32(data):08x}") == (file["bytes"], file["crc32"])
     # done is done
     before = content(out)
     again = encode_corpus(Bytes(), [tmp_path / "in"], out, shard_tokens=shard_tokens, on_error="skip")
@@ -404,3 +403,38 @@ def test_the_report_says_how_far_it_is(tmp_path):
     assert reports[-1] == (size, size) and summary.n_bytes == size
     assert job.Summary(**summary.as_json()) == summary
     assert Block.__doc__
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_batches_side_by_side(threads):
+    source = random.Random(threads)
+    taken, running, most = [], set(), [0]
+
+    def items():
+        for i in range(40):
+            taken.append(i)
+            yield i
+
+    def work(item):
+        running.add(item)
+        most[0] = max(most[0], len(running))
+        threading.Event().wait(source.random() / 500)
+        running.discard(item)
+        if item == 30:
+            raise KeyError(item)
+        return -item
+
+    found = []
+    with pytest.raises(KeyError):
+        for item, result in overlap.side_by_side(work, items(), threads):
+            found.append((item, result))
+            assert len(taken) <= len(found) + 2 * threads + 1
+    assert found == [(i, -i) for i in range(30)]
+    assert 1 <= most[0] <= threads
+    assert not running
+
+
+@given(st.binary(max_size=40), st.binary(max_size=300))
+def test_checksums_of_two_parts(first, second):
+    joined = files.shifted_checksum(zlib.crc32(first), len(second)) ^ zlib.crc32(second)
+    assert joined == zlib.crc32(first + second)

@@ -91,9 +91,11 @@ def test_documents_do_not_depend_on_the_block_size(tmp_path, content, block_size
     assert texts_of(path, separator, 1 << 20)[0] == documents
 
 
+@pytest.mark.parametrize("part", [7, 100, 1 << 18])
 @pytest.mark.parametrize("separator", ["newline", "nul"])
-def test_blocks_that_a_kernel_cuts(tmp_path, monkeypatch, separator):
+def test_blocks_that_a_kernel_cuts(tmp_path, monkeypatch, separator, part):
     monkeypatch.setattr(blocks, "_MUCH", 1)
+    monkeypatch.setattr(blocks, "_PART", part)
     source = random.Random(7)
     mark = {"newline": b"\n", "nul": b"\0"}[separator]
     path = tmp_path / "text"
@@ -120,11 +122,20 @@ def test_blank_lines_of_windows_files(tmp_path, block_size):
     st.sampled_from([*SEPARATORS, *CUSTOM]),
     st.integers(1, 20),
     st.integers(0, 12),
+    st.sampled_from([None, 1, 3, 10, 70]),
     st.data(),
 )
-def test_limits_and_positions(tmp_path_factory, content, separator, block_size, limit, data):
+def test_limits_and_positions(tmp_path_factory, content, separator, block_size, limit, part, data):
     path = tmp_path_factory.getbasetemp() / "limits"
     path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        if part is not None:  # cut by the kernel
+            patch.setattr(blocks, "_MUCH", 1)
+            patch.setattr(blocks, "_PART", part)
+        check_limits_and_positions(path, separator, block_size, limit, data)
+
+
+def check_limits_and_positions(path, separator, block_size, limit, data):
     expected, _ = texts_of(path, separator, 1 << 20)
     documents, problems = texts_of(path, separator, block_size, limit=limit)
     assert documents == [row for row in expected if len(row[1]) <= limit]
@@ -138,16 +149,18 @@ def test_limits_and_positions(tmp_path_factory, content, separator, block_size, 
     assert rest == expected[number + 1 :]
 
 
-def test_long_records_are_not_held(tmp_path):
+@pytest.mark.parametrize("block_size", [1 << 16, 1 << 18])
+def test_long_records_are_not_held(tmp_path, block_size):
     path = tmp_path / "long"
     size = 40_000_000
     with open(path, "wb") as file:
         file.write(b"first\n")
         file.seek(size)
         file.write(b"\nlast\n")
+    list(read_blocks(str(path), "newline", block_size, limit=100))  # compiles
     tracemalloc.start()
     documents, problems = [], []
-    for block in read_blocks(str(path), "newline", 1 << 16, limit=1 << 20):
+    for block in read_blocks(str(path), "newline", block_size, limit=1 << 20):
         documents += [bytes(block.data[a:b]) for a, b in zip(block.indptr, block.indptr[1:], strict=False)]
         problems += block.problems
     peak = tracemalloc.get_traced_memory()[1]
@@ -268,6 +281,131 @@ def test_fields(tmp_path, field, line):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(line))
     assert all_of(path, Reading(field=field))[0] == ["a"]
+
+
+LINES = [
+    '{"text": "a"}',
+    ' \t{ "text" :\r"a" , "b" : [ ] , "c" : { } } \t\r',
+    '{"text": "first", "text": "last"}',
+    '{"text": "first", "text": 1}',
+    '{"text": 1, "text": "last"}',
+    r'{"te\u0078t": "escaped key"}',
+    r'{"text": "first", "te\u0078t": "last"}',
+    r'{"text": "\" \\ \/ \b \f \n \r \t \u0000 \u001f \u007f \u0080 \u07FF \u0800 \uffff \ud83d\ude00 \uD83D\uDE00"}',
+    r'{"text": "\ud83d"}',
+    r'{"text": "\ude00"}',
+    r'{"text": "\ud83dx"}',
+    r'{"text": "\ud83d\u0041"}',
+    r'{"text": "\ud83d\ud83d\ude00"}',
+    r'{"other": "\ud83d", "text": "a"}',
+    r'{"text": "\u12"}',
+    r'{"text": "\u12g4"}',
+    r'{"text": "\x41"}',
+    r'{"text": "\u 123"}',
+    r'{"other": "\q", "text": "a"}',
+    r'{"text": "a\"}',
+    r'{"text": "\u00',
+    '{"text": "a',
+    '{"text": "tab\tinside"}',
+    '{"other": "\x01", "text": "a"}',
+    '{"text": "\x7f\x80\u2028"}',
+    *(f'{{"n": {n}, "text": "a"}}' for n in (
+        "0", "-0", "12", "-12.5e+3", "1E5", "1e-05", "0.0", "01", "-", "+1", "1.", ".5", "1e", "1e+", "--1", "0x10", "1_0",
+        "NaN", "Infinity", "-Infinity", "nan", "true", "false", "null", "True", "nul", "nulll", "tru", "\u0661",
+        "9" * 999, "9" * 1001, "9" * 5000,
+    )),
+    *(f'{{"other": {value}, "text": "a"}}' for value in (
+        "[]", "[1]", "[1,]", "[,1]", "[1 2]", "{}", '{"a"}', '{"a":}', '{"a":1,}', '{"a" 1}', "{1:2}", '{"a":1]', "[1}",
+        '[["text"], {"text": "inner"}]', "[" * 61 + "]" * 61, "[" * 59 + "]" * 59, '"' + "x" * 200 + '"', '"\\\\"',
+    )),
+    '{"text": "a"} x',
+    '{"text": "a"}{"text": "b"}',
+    '{"text": "a"',
+    '{"text": "a",}',
+    '{"text" "a"}',
+    "{'text': 'a'}",
+    '{"text": "a"}}',
+    "[]",
+    '"text"',
+    "1",
+    "",
+    "  \t",
+    "\ufeff{\"text\": \"a\"}",
+    '{"text": null}',
+    '{"text": ["a"]}',
+    '{"text": {"text": "a"}}',
+    '{"data": {"text": "a"}}',
+    '{"data": {"text": "first"}, "data": {"text": "last"}}',
+    '{"data": {"text": "first"}, "data": 1}',
+    '{"data": {"text": "first"}, "data": {"x": "y"}}',
+    '{"data": {"text": "first", "text": "last"}, "text": "top"}',
+    '{"data": [{"text": "one"}, {"text": "two", "x": [{"text": "three"}]}]}',
+    '{"data": {"1": {"text": "key"}}}',
+    '{"data": [[{"text": "deep"}], {"data": {"text": "deeper"}}]}',
+    '{"data.text": "whole", "data": {"text": "a"}}',
+    '{"data.text": null, "data": {"text": "a"}}',
+    r'{"data\u002etext": "whole", "data": {"text": "a"}}',
+    '{"/text": "whole", "text": "a"}',
+    '{"": "empty", "": {"": "twice"}}',
+    '{"text": ""}',
+    '{"text": "' + "long " * 40 + '", "data": {"text": "' + "é中\U0001f600" * 30 + '"}}',
+]
+FIELDS = ["text", "data.text", "data.1.text", "data.0.0.text", "/text", "/data/text", "", ".", "data.01.text", "1"]
+
+
+def both_ways(path, field):
+    """What a file of JSON lines has, by the kernel and by the json module alone."""
+    found = []
+    for least in (0, 1 << 60):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_MUCH", least)
+            found.append(all_of(path, Reading(field=field)))
+    return found
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_kernel_reads_lines_as_json_does(tmp_path, field):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes("\n".join(LINES).encode())
+    kernel, plain = both_ways(path, field)
+    assert kernel == plain
+    assert kernel[0] or field in ("", "1")
+    for line in LINES:
+        path.write_bytes(line.encode())
+        kernel, plain = both_ways(path, field)
+        assert kernel == plain, line
+
+
+def test_the_kernel_reads_most_lines(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    objects = [{"n": [i, {"x": None}], "data": [{"text": "no"}, {"text": f"é\n{i}\U0001f600"}]} for i in range(50)]
+    path.write_text("".join(json.dumps(line, ensure_ascii=i % 2 == 0) + "\n" for i, line in enumerate(objects)))
+    monkeypatch.setattr(module, "_MUCH", 0)
+    monkeypatch.setattr(module, "_field_reader", lambda reading: None)
+    assert all_of(path, Reading(field="data.1.text"))[0] == [line["data"][1]["text"] for line in objects]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=80),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["text", "data", "0", "1", "data.text", 'te"xt\\']), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(JSON, max_size=5), st.sampled_from(FIELDS), st.booleans(), st.data())
+def test_the_kernel_reads_any_line_as_json_does(tmp_path_factory, values, field, ascii_only, data):
+    path = tmp_path_factory.getbasetemp() / "any.jsonl"
+    lines = [json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for value in values]
+    for i, line in enumerate(lines):
+        if len(line) and data.draw(st.booleans()):
+            at = data.draw(st.integers(0, len(line) - 1))
+            by = data.draw(st.sampled_from([b"", b'"', b"\\", b"{", b"]", b",", b":", b" ", b"\xff", b"u", b"0", b"\xc3"]))
+            lines[i] = line[:at] + by + line[at + data.draw(st.integers(0, 1)) :]
+    path.write_bytes(b"\n".join(lines))
+    kernel, plain = both_ways(path, field)
+    assert kernel == plain
 
 
 def test_lines_that_are_no_documents(tmp_path):

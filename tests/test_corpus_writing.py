@@ -10,6 +10,8 @@ import pytest
 from byte_tokenizer import Bytes
 from test_corpus_jobs import content, shards_of
 
+from jittok.corpus import json_columns
+from jittok.corpus import reading as reading_module
 from jittok.corpus import writing as module
 from jittok.corpus.job import encode_corpus
 from jittok.corpus.reading import Reading
@@ -158,6 +160,54 @@ def test_row_groups_end_where_they_have_enough_ids(tmp_path, monkeypatch, inputs
         assert [about.row_group(i).num_rows for i in range(about.num_row_groups)] == [3, 2, 2]
         results.append(content(out)["texts.parquet"])
     assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@pytest.mark.parametrize("batch_bytes", [50, 300, None])
+def test_fields_of_json_lines_are_columns(tmp_path, monkeypatch, form, batch_bytes):
+    pytest.importorskip("pyarrow")
+    lines = [
+        {"text": "one", "n": 1, "x": 1, "ok": True, "url": "a", "meta": {"k": ["v"]}, "mixed": 1, "never": None},
+        {"n": 2, "x": 0.5, "text": "two", "mixed": "s", "ok": None},
+        {"text": "three", "n": 3.5, "x": 1 << 60, "ok": 1, "url": "\ud800", "meta": None, "new": [1], "never": "once"},
+        {"text": None, "n": 4},
+        {"text": "four", "n": 1 << 70, "other_fields": {"a": "é"}},
+    ]
+    monkeypatch.setattr(json_columns, "SAMPLE", len(json.dumps(lines[0])) + len(json.dumps(lines[1])) + 5)
+    monkeypatch.setattr(reading_module, "SAMPLE", json_columns.SAMPLE)
+    source = tmp_path / "a.jsonl"
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reading = Reading(keep_columns=True, batch_bytes=batch_bytes)
+    out = encode([source], tmp_path, format=form, reading=reading, on_error="skip")
+    table = read_table(out / f"a.jsonl.{form}")
+    names = ["n", "x", "ok", "url", "meta", "mixed", "never", "other_fields", "ids"]
+    assert table.schema.names == names
+    kinds = ["int64", "double", "bool", "string", "string", "string", "string", "string"]
+    assert [str(kind) for kind in table.schema.types[:-1]] == kinds
+    rows = [list(row.values())[:-1] for row in table.to_pylist()]
+    assert rows == [
+        [1, 1.0, True, "a", '{"k": ["v"]}', "1", None, None],
+        [2, 0.5, None, None, None, '"s"', None, None],
+        [None, None, None, None, None, None, '"once"', rows[2][-1]],
+        [None, None, None, None, None, None, None, rows[3][-1]],
+    ]
+    assert json.loads(rows[2][-1]) == {"n": 3.5, "x": 1 << 60, "ok": 1, "url": "\ud800", "new": [1]}
+    assert json.loads(rows[3][-1]) == {"n": 1 << 70, "other_fields": {"a": "é"}}
+    assert table.column("ids").to_pylist() == [list(line["text"].encode()) for line in lines if line["text"]]
+
+
+def test_the_text_is_no_other_field(tmp_path):
+    pytest.importorskip("pyarrow")
+    source = tmp_path / "a.jsonl"
+    for field, line, rest in (
+        ("data.text", {"data": {"text": "a", "n": 1}}, '{"n": 1}'),
+        ("data.1", {"data": [0, "a"]}, "[0, null]"),
+        ("data.text", {"data.text": "a", "data": {"text": "b"}}, '{"text": "b"}'),
+    ):
+        source.write_text(json.dumps(line))
+        reading = Reading(field=field, keep_columns=True)
+        table = read_table(encode([source], tmp_path, format="parquet", reading=reading) / "a.jsonl.parquet")
+        assert table.to_pylist() == [{"data": rest, "other_fields": None, "ids": [ord("a")]}]
 
 
 def test_other_columns_that_do_not_fit(tmp_path):

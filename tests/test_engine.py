@@ -386,6 +386,22 @@ def test_outputs_are_joined_in_the_order_of_chunks(order, spans):
         np.testing.assert_array_equal(whole.words[: whole.used], -expected)
 
 
+@pytest.mark.parametrize("texts", [[""], [""] * 5000, [""] * 5000 + ["abc " * 20_000], ["a"] + [""] * 5000])
+def test_empty_texts_ask_for_no_memory_but_that_of_their_special_tokens(texts, monkeypatch):
+    rooms = []
+    make_room = engine.Output.make_room
+    monkeypatch.setattr(engine.Output, "make_room", lambda self, n, *rest: (rooms.append(n), make_room(self, n, *rest))[1])
+    monkeypatch.setattr(engine, "CHUNK_BYTES", 100)
+    added = {"id": 2, "content": "<s>", "special": True, "normalized": False}
+    added |= dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+    ends = {"type": "BertProcessing", "sep": ["<s>", 2], "cls": ["<s>", 2]}
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
+    block = {"version": "1.0", "model": model, "added_tokens": [added], "post_processor": ends}
+    batch = jittok.load_bytes(json.dumps(block).encode()).encode_batch(texts)
+    assert batch.ids.tolist() == [i for text in texts for i in (2, *(0 if c == "a" else 1 for c in text if c in "ab"), 2)]
+    assert max(rooms) <= 2 * len(texts) + sum(map(len, texts))
+
+
 def test_many_threads_give_what_one_gives_where_tokens_become_dense(monkeypatch):
     times = 10 if JIT_DISABLED else 1  # less text, in smaller chunks
     monkeypatch.setattr(engine, "CHUNK_BYTES", 2000 // times)

@@ -633,8 +633,8 @@ UNSUPPORTED = {
     "decoder": (document(decoder={"type": "Other"}), "decoder: the decoder Other is not supported"),
     "post-processor": (document(post_processor={"type": "Other"}), "post-processor Other is not supported"),
     "two templates": (
-        document(post_processor={"type": "Sequence", "processors": [ROBERTA, TEMPLATE]}),
-        "more than one post-processor",
+        document(post_processor={"type": "Sequence", "processors": [TEMPLATE, TEMPLATE]}),
+        "a template takes one part or two",
     ),
 }
 

@@ -431,25 +431,40 @@ def models():
     return Path(root) / "models"
 
 
-def test_cases_of_llama_cpp():
+def llama_cpp_vocabulary(name):
+    """A vocabulary of llama.cpp's, from the folder of models or from that of its source archive."""
+    file = f"ggml-vocab-{name}.gguf"
+    folders = [models() / "gguf" / name]
+    if source := os.environ.get("JITTOK_LLAMA_CPP_VOCABULARIES"):
+        folders.append(Path(source))
+    for folder in folders:
+        if (folder / file).exists():
+            return folder / file
+    pytest.skip(
+        f"{file} is not in JITTOK_TEST_DATA; set JITTOK_LLAMA_CPP_VOCABULARIES to the folder vendor/llama.cpp/models of the "
+        "source archive of llama-cpp-python 0.3.36"
+    )
+
+
+#: The cases that llama.cpp has for each of its vocabularies.
+CASES = dict.fromkeys(
+    "bert-bge command-r deepseek-coder deepseek-llm falcon gemma-4 gpt-2 llama-bpe llama-spm mpt phi-3 qwen2 refact "
+    "starcoder".split(),
+    46,
+) | {"qwen35": 50}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases_of_llama_cpp(name):
     cases = os.environ.get("JITTOK_TEST_CASES")
     if not cases:
         pytest.skip("set JITTOK_TEST_CASES to a folder that holds cases/ to replay them")
-    by_model = {}
-    for line in (Path(cases) / "cases" / "llama_cpp_vocab.jsonl").read_text("utf-8").splitlines():
-        row = json.loads(line)
-        by_model.setdefault(row["model"], []).append(row)
-    assert sum(map(len, by_model.values())) == 694
-    done = 0
-    for model, rows in by_model.items():
-        if not (models() / model).exists():
-            continue  # other vocabularies of llama.cpp's, which may be put there
-        tok = jittok.load(models() / model)
-        texts = [row["input"] for row in rows]
-        assert tok.encode_batch(texts, add_special_tokens=False).to_lists() == [row["expected_ids"] for row in rows]
-        done += len(rows)
-    if not done:
-        pytest.skip("none of llama.cpp's vocabularies is in JITTOK_TEST_DATA")
+    lines = (Path(cases) / "cases" / "llama_cpp_vocab.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["model"] == f"gguf/{name}/ggml-vocab-{name}.gguf"]
+    assert len(rows) == CASES[name] and len(lines) == sum(CASES.values())
+    tok = jittok.load(llama_cpp_vocabulary(name))
+    texts = [row["input"] for row in rows]
+    assert tok.encode_batch(texts, add_special_tokens=False).to_lists() == [row["expected_ids"] for row in rows]
 
 
 @pytest.mark.parametrize("name", ["bert-bge", "deepseek-coder", "gpt-2", "llama-spm", "phi-3", "qwen2"])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from specs import model_path, post_processors, spec_of
 
+import jittok
 from jittok import errors, spec
 from jittok.encodings import EncodedTexts
 from jittok.post_processing import PostProcessor, check_truncation, merged_words, room_for, windows
@@ -412,3 +413,83 @@ def test_template_pieces_with_several_ids():
     assert got.special_tokens_mask.tolist() == [1, 1, 0]
     assert processor.num_special_tokens_to_add() == 2
     assert processor.num_special_tokens_to_add(pair=True) == 0
+
+
+def framed_by(block):
+    vocab = {"a": 0, "b": 1, "<s>": 2, "</s>": 3}
+    model = {"type": "WordLevel", "vocab": vocab, "unk_token": "a"}
+    document = {"version": "1.0", "model": model, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": block}
+    return json.dumps(document)
+
+
+def template(single, pair):
+    """A template of letters and tokens, as in ``"<s> A </s>:1"``."""
+
+    def piece(text):
+        name, _, type_id = text.partition(":")
+        kind = "Sequence" if name in ("A", "B") else "SpecialToken"
+        return {kind: {"id": name, "type_id": int(type_id or 0)}}
+
+    special = {name: {"id": name, "ids": [number], "tokens": [name]} for name, number in (("<s>", 2), ("</s>", 3))}
+    return {
+        "type": "TemplateProcessing",
+        "single": [piece(text) for text in single.split()],
+        "pair": [piece(text) for text in pair.split()],
+        "special_tokens": special,
+    }
+
+
+USUAL = template("<s> A", "<s> A </s> B:1")
+BERT = {"type": "BertProcessing", "sep": ["</s>", 3], "cls": ["<s>", 2]}
+ROBERTA = {**BERT, "type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": True}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [template("A:1", "A:1 B:2"), USUAL],
+        [BERT, USUAL],
+        [ROBERTA, USUAL],
+        [USUAL, BERT],
+        [USUAL, ROBERTA],
+        [BERT, BERT],
+        [ROBERTA, BERT],
+        [template("A", "B A"), template("A", "A:2 B:3"), USUAL],
+        [template("", "A")],
+        [template("A", "")],
+        [template("", ""), BERT],
+        [template("A A", "A B A")],
+    ],
+)
+def test_several_post_processors_that_add_tokens(steps):
+    tokenizers = pytest.importorskip("tokenizers")
+    content = framed_by({"type": "Sequence", "processors": steps})
+    reference, ours = tokenizers.Tokenizer.from_str(content), jittok.load_bytes(content.encode())
+    rows = []
+    for special in (True, False):
+        for pair in (None, "a b a"):
+            expected = reference.encode("b b", pair, add_special_tokens=special)
+            got = ours.encode("b b", pair, add_special_tokens=special)
+            assert (got.ids.tolist(), got.type_ids.tolist()) == (expected.ids, expected.type_ids)
+            assert [tuple(span) for span in got.spans.tolist()] == expected.offsets
+            batch = ours.encode_batch(["b b"], None if pair is None else [pair], add_special_tokens=special, spans=True)
+            assert batch.to_lists() == [expected.ids] and batch[0].type_ids.tolist() == expected.type_ids
+            rows.append(expected.ids)
+    assert len(set(map(tuple, rows))) > 1 or not any(rows)
+
+
+def test_a_template_that_gets_more_than_two_parts(tmp_path):
+    with pytest.raises(errors.UnsupportedError, match="a template takes one part or two"):
+        jittok.load_bytes(framed_by({"type": "Sequence", "processors": [template("<s> A </s>", "A B"), USUAL]}).encode())
+    # In the reference, a pair is a panic here.
+    steps = [template("A", "<s> A B"), USUAL]
+    tok = jittok.load_bytes(framed_by({"type": "Sequence", "processors": steps}).encode())
+    assert tok.encode("b").ids.tolist() == [2, 1]
+    tok.save(tmp_path / "x.jittok")
+    for one in (tok, jittok.load(tmp_path / "x.jittok")):
+        with pytest.raises(errors.ArgumentError, match="cannot take pairs"):
+            one.encode("a", "b")
+        with pytest.raises(errors.ArgumentError, match="cannot take pairs"):
+            one.encode_batch(["a"], ["b"])
+    with pytest.raises(errors.UnsupportedError, match="pairs"):
+        tok.save(tmp_path / "tokenizer.json")

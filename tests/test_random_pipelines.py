@@ -61,15 +61,27 @@ def test_unknown_white_space_is_trimmed():
     assert tok.encode_batch(["a\x85"], spans=True)[0].spans.tolist() == [[0, 1], [2, 2]]
 
 
-def test_a_token_that_the_model_makes_too_is_trimmed_as_it_is():
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_token_that_the_model_makes_too_is_trimmed_as_it_is(normalized):
     """A blank becomes U+2581, which is an added token with lstrip as well."""
-    added = {"id": 0, "content": "\u2581", "single_word": False, "lstrip": True, "rstrip": False, "normalized": False}
+    added = {"id": 0, "content": "\u2581", "single_word": False, "lstrip": True, "rstrip": False, "normalized": normalized}
     trims = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "never", "split": True}
     model = {"type": "WordLevel", "vocab": {"\u2581": 0, "a": 1}, "unk_token": "a"}
     tok = file_of(added_tokens=[{**added, "special": True}], post_processor=trims, pre_tokenizer=metaspace, model=model)
     assert tok.encode("a ").spans.tolist() == [[0, 1], [1, 2]]
     assert tok.encode("a \u2581").spans.tolist() == [[0, 1], [2, 3]]
+
+
+def test_a_blank_that_is_put_in_front_is_not_trimmed_off_the_text():
+    """The reference takes the blank that stands in front of the token, but not in the text, off the span."""
+    added = {"id": 0, "content": "<x>", "single_word": False, "lstrip": True, "rstrip": False, "normalized": True}
+    trims = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    prepend = {"type": "Prepend", "prepend": " "}
+    tok = file_of(added_tokens=[{**added, "special": True}], post_processor=trims, normalizer=prepend)
+    for text, span in (("<x>", [0, 3]), (" <x>", [1, 4])):
+        assert tok.encode(text).spans.tolist()[0] == span
+        assert tok.encode_batch([text], spans=True)[0].spans.tolist()[0] == span
 
 
 @pytest.mark.parametrize("spans", [False, True])

@@ -8,10 +8,11 @@ from collections import Counter
 from contextlib import contextmanager
 
 import pytest
-from reader_cases import cases, flipped, json_documents, run, wrong_types
+from reader_cases import cases, dumped, flipped, json_documents, other_documents, run, wrong_types
 
 CASES = cases()
 DOCUMENTS = json_documents()
+OTHER_DOCUMENTS = other_documents()
 #: Longer than any file of these sizes may take, on a slow and busy machine.
 SECONDS = 60
 #: More than any table needs for files of some kilobytes.
@@ -67,10 +68,10 @@ def test_flipped_bits(name, tmp_path):
             run(case, flipped(content, random.Random(f"{name} {seed}")), tmp_path)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", [*DOCUMENTS, *OTHER_DOCUMENTS])
 def test_wrong_types_at_every_path(name, tmp_path):
-    value, case = DOCUMENTS[name]
-    everything = list(wrong_types(value))
+    case = CASES[name]
+    everything = list(wrong_types(*(OTHER_DOCUMENTS[name] if name in OTHER_DOCUMENTS else DOCUMENTS[name][:1])))
     every = max(1, len(everything) // 120)  # all of them are for scripts/fuzz_readers.py
     results = Counter()
     for path, other, content in everything[random.Random(name).randrange(every) :: every]:
@@ -83,7 +84,7 @@ def test_memory_is_bounded(tmp_path):
     """Numbers in a small file do not decide how much memory is taken."""
     huge = [10**9, 2**31 - 1, 2**24 - 1, 2**24, 2**63]
     value, case = DOCUMENTS["tokenizer.json byte-level"]
-    from reader_cases import dumped, places, replaced
+    from reader_cases import places, replaced
 
     numbers = [path for path in places(value) if type(_at(value, path)) is int]
     assert len(numbers) > 10

@@ -36,9 +36,10 @@ LAYERS = [
     ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],
     ["jittok.tokenizer", "jittok.interop"],  # a tokenizer makes wrappers of itself, and these load tokenizers
+    ["jittok.generation"],
     ["jittok.corpus", "jittok.report"],
     ["jittok.training"],
-    ["jittok.interop.shared_file"],
+    ["jittok.interop.shared_file", "jittok.interop.hf_training"],
     ["jittok.interop.datasets", "jittok.interop.frames", "jittok.interop.ray", "jittok.interop.spark"],
     ["jittok"],
     ["jittok.interop.peers"],

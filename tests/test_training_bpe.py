@@ -21,7 +21,7 @@ from specs import DATA
 
 import jittok
 from jittok.build.merge_tables import byte_alphabet
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, TrainingWarning
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, OutputError, TrainingWarning
 from jittok.training import merge_learning, vocabulary_learning
 from jittok.training.merge_learning import MergeLearner, Rules, Words
 
@@ -78,8 +78,13 @@ def test_textbook(words, size, options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         counts = jittok.WordCounts.from_mapping(words)
+        expected = by_textbook(words, size, options)
+        if not words or len(expected[0]) > size:
+            with pytest.raises(ArgumentError, match="no words to learn from" if not words else "is less than the"):
+                jittok.train_bpe(counts=counts, vocab_size=size, **options)
+            return
         got = result(jittok.train_bpe(counts=counts, vocab_size=size, **options))
-    assert got == by_textbook(words, size, options)
+    assert got == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,6 +95,31 @@ def test_textbook_with_small_arrays(words, size, options):
         for name, value in (("SLICE", 1), ("FIRST_PAIRS", 1), ("FIRST_EVENTS", 0), ("TOKEN_BYTES", 0), ("BUCKETS", 3)):
             patch.setattr(merge_learning, name, value)
         test_textbook.hypothesis.inner_test(words, size, options)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(st.text("aébあ", min_size=1, max_size=12), st.integers(1, 9), min_size=1, max_size=12),
+    st.integers(0, 40),
+    OPTIONS,
+    st.sampled_from([2, 3, 7]),
+    st.integers(0, 2),
+)
+def test_textbook_on_threads(words, size, options, threads, huge):
+    """Each thread has some of the words; letters that are left out, and counts that are too large for cells."""
+    words = {word: count << 33 if number < huge else count for number, (word, count) in enumerate(words.items())}
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        for name, value in (("PART_BYTES", 1), ("FIRST_PAIRS", 1)):
+            patch.setattr(merge_learning, name, value)
+        for name, value in (("STRINGS_AT_ONCE", 1), ("SHARED_SLICE", 1)):
+            patch.setattr(vocabulary_learning, name, value)
+        counts = jittok.WordCounts.from_mapping(words)
+        expected = by_textbook(words, size, options)
+        if not words or len(expected[0]) > size:
+            return  # refused, see test_textbook
+        got = result(jittok.train_bpe(counts=counts, vocab_size=size, threads=threads, **options))
+    assert got == expected
 
 
 TEXT = (Path(jittok.__file__).parent / "data" / "hamlet.txt").read_text(encoding="utf-8")
@@ -213,11 +243,12 @@ def test_tokenizers_on_corpora(name, corpus):
 
 def test_several_sizes():
     counts = jittok.count_words([TEXT], pre_tokenizer="gpt2")
-    sizes = [700, 0, 300, 257, 500]
-    with pytest.warns(TrainingWarning, match="less than"):
-        trained = jittok.train_bpe(counts=counts, vocab_sizes=sizes)
+    sizes = [700, 300, 257, 500]
+    with pytest.raises(ArgumentError, match="vocab_size=0 is less than"):
+        jittok.train_bpe(counts=counts, vocab_sizes=[*sizes, 0])
+    trained = jittok.train_bpe(counts=counts, vocab_sizes=iter(sizes))
     assert list(trained) == sorted(sizes)
-    for size in sizes[2:]:
+    for size in sizes:
         assert result(trained[size]) == result(jittok.train_bpe(counts=counts, vocab_size=size))
 
 
@@ -231,11 +262,13 @@ def test_unreachable_sizes():
     assert jittok.train_bpe(counts=counts, vocab_size=100, unreachable="stop").vocab_size == 7
     assert jittok.train_bpe(counts=counts, vocab_size=7, unreachable="error").vocab_size == 7
     assert jittok.train_bpe(counts=counts).vocab_size == 7  # no size was asked for
-    for unreachable in ("error", "stop"):
+    for unreachable in ("error", "stop", "warn", None):
         with pytest.raises(ArgumentError, match="vocab_size=3 is less than the 4 special tokens and letters"):
             jittok.train_bpe(counts=counts, vocab_size=3, unreachable=unreachable)
-    with pytest.raises(ArgumentError, match="no words to learn from"):
-        jittok.train_bpe([], vocab_size=10, unreachable="error")
+    for texts in ([], [""]):
+        for train in (jittok.train_bpe, jittok.train_wordpiece):
+            with pytest.raises(ArgumentError, match="no words to learn from"):
+                train(texts, unreachable="stop")
 
 
 def test_counts_are_64_bit():
@@ -275,8 +308,17 @@ def test_special_tokens():
         ({"texts": ["a"], "vocab_sizes": 3}, ArgumentTypeError, "a list of whole numbers"),
         ({"texts": ["a"], "continuing_subword_prefix": "\ud800"}, ArgumentError, "lone surrogate"),
         ({"resume": 5}, ArgumentTypeError, "resume: expected the path"),
-        ({"texts": ["a"], "unreachable": "no"}, ArgumentError, "'warn', 'stop' or 'error'"),
+        ({"texts": ["a"], "unreachable": "no"}, ArgumentError, "'error', 'warn' or 'stop'"),
         ({"texts": ["a"], "max_token_length": 0}, ArgumentError, "max_token_length"),
+        ({"texts": ["a"], "special_tokens": ["\ud800"]}, ArgumentError, "special_tokens=.* has a lone surrogate"),
+        ({"texts": ["a"], "initial_alphabet": "\ud800"}, ArgumentError, "lone surrogate"),
+        ({"texts": ["a"], "fuse_unk": "yes"}, ArgumentTypeError, "fuse_unk: expected True or False"),
+        ({"texts": ["a"], "byte_fallback": 1}, ArgumentTypeError, "byte_fallback"),
+        ({"texts": ["a"], "unk_token": 5}, ArgumentTypeError, "unk_token"),
+        ({"texts": ["a"], "memory_limit": True}, ArgumentError, "memory_limit"),
+        ({"texts": "a\0b"}, MissingFileError, "does not exist"),
+        ({"texts": "."}, MissingFileError, "is a folder"),
+        ({"texts": ["a"], "rules": "sentencepiece", "model_type": "bpe"}, ArgumentError, "call train_bpe or train_unigram"),
         ({"texts": ["a"], "special_tokens": "[UNK]"}, ArgumentTypeError, "a list of str"),
         ({"texts": ["a"], "special_tokens": [3]}, ArgumentTypeError, "expected str or AddedToken"),
         ({"texts": ["a"], "initial_alphabet": [""]}, ArgumentTypeError, "initial_alphabet"),
@@ -340,6 +382,17 @@ def test_byte_ranks_are_continued(tmp_path):
     assert more.spec.model.ranks.items() > wanted.items()
     assert more.special_tokens == {"<end>": 500, "<pad>": 901}
     assert more.vocab_size == 950
+
+
+@pytest.mark.parametrize(
+    "own", [{"unk_token": "[UNK]"}, {"fuse_unk": True}, {"byte_fallback": True}, {"decoder": {"type": "Fuse"}}]
+)
+def test_what_a_base_has_already_is_refused(own):
+    base = jittok.train_bpe(["a b ab"], vocab_size=4)
+    with pytest.raises(ArgumentError, match="the base has its own; leave the argument out"):
+        jittok.train_bpe(["ab"], base=base, vocab_size=9, **own)
+    with pytest.raises(ArgumentError, match="less than the 4 tokens of the base"):
+        jittok.train_bpe(["ab"], base=base, vocab_size=2)
 
 
 def test_base_keeps_ids(tmp_path):
@@ -501,3 +554,10 @@ def test_hash_seed(tmp_path):
         )
         files.append([path.read_bytes() for path in paths])
     assert files[0] == files[1]
+
+
+def test_all_bytes():
+    options = {"vocab_size": 300, "unreachable": "stop"}
+    trained = jittok.train_bpe(["to be"], pre_tokenizer="gpt2", initial_alphabet="byte-level", **options)
+    assert trained.decode(trained.encode("z\u00e9\u6771").ids) == "z\u00e9\u6771"
+    assert trained.vocab_size >= 256

@@ -6,7 +6,8 @@ import io
 import os
 import pickle
 import random
-from functools import cache
+import warnings
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,18 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import jittok
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning, UnsupportedError
+from jittok.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FormatError,
+    TextWarning,
+    TrainingWarning,
+    UnsupportedError,
+)
 from jittok.formats import sentencepiece_model
 from jittok.training import sentencepiece_bpe, sentencepiece_corpus
 from jittok.training import texts as text_reading
+from jittok.training.progress import Checkpoint
 from jittok.training.sentencepiece_bpe import PieceLearner, train_sentencepiece_bpe
 from jittok.training.sentencepiece_corpus import (
     alphabet_of,
@@ -550,3 +559,84 @@ def test_scripts_are_those_of_the_reference():
             pairs.append(first + chr(other))
     size = 3 + len(set("".join(pairs))) + 1 + len(pairs) * 3
     check(pairs, vocab_size=size, character_coverage=1.0, hard_vocab_limit=False, normalization_rule_name="identity")
+
+
+def test_each_of_several_sizes_reads_the_symbols():
+    lines = ["to be or not to be", "bee"] * 3
+    symbols = ["q", "z"]
+    trained = jittok.train_bpe(lines, rules="sentencepiece", vocab_sizes=[14, 16], user_defined_symbols=iter(symbols))
+    for size, tokenizer in trained.items():
+        alone = jittok.train_bpe(lines, rules="sentencepiece", vocab_size=size, user_defined_symbols=symbols)
+        assert tokenizer.spec.model.pieces == alone.spec.model.pieces
+        assert tokenizer.spec.model.pieces[3:5] == ("q", "z")
+
+
+def test_a_long_symbol():
+    symbol = "x" * 1500
+    options = {"rules": "sentencepiece", "vocab_size": 20, "user_defined_symbols": [symbol]}
+    trained = jittok.train_bpe(["to be or not to be", "bee"] * 3, **options)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model.write(trained.spec))
+    assert trained.encode(f"be {symbol}x to").tokens == processor.encode(f"be {symbol}x to", out_type=str)
+
+
+def test_warn_is_not_the_default():
+    options = {"rules": "sentencepiece", "vocab_size": 1000}
+    with pytest.warns(TrainingWarning, match="cannot be reached") as caught:
+        jittok.train_bpe(["to be or not to be"], unreachable="warn", **options)
+    assert caught[0].filename == __file__
+    with pytest.raises(ArgumentError, match="cannot be reached"):
+        jittok.train_bpe(["to be or not to be"], **options)
+
+
+@pytest.mark.parametrize("line", ["D800\t61", "61\tDFFF", "0\t61", " ".join(["61"] * 1001) + "\t62"])
+def test_rules_that_cannot_be(tmp_path, line):
+    path = tmp_path / "rules.tsv"
+    path.write_text(f"41\t61\n{line}\n")
+    for name in ("normalization_rule_tsv", "denormalization_rule_tsv"):
+        with pytest.raises(FormatError, match=r"rules.tsv: line 2: "):
+            jittok.train_bpe(["a b"], rules="sentencepiece", vocab_size=10, **{name: path})
+
+
+def test_forged_checkpoints(tmp_path, monkeypatch):
+    """Checkpoints that contradict themselves, under a right checksum, are refused, or go on within their arrays."""
+    path, forged = tmp_path / "checkpoint", tmp_path / "forged"
+    lines = [" ".join(random.Random(n).choices("abc de ab cab éa".split(), k=9)) for n in range(30)]
+    options = {"rules": "sentencepiece", "vocab_size": 24}
+    learn = PieceLearner.learn
+
+    def interrupted(self, n, after_slice):
+        learn(self, 6, after_slice)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(PieceLearner, "learn", interrupted)
+        jittok.train_bpe(lines, checkpoint=path, **options)
+    state, arrays = Checkpoint(path, sentencepiece_bpe.CHECKPOINT_KIND).read()
+    expected = jittok.train_bpe(lines, **options)
+    assert jittok.train_bpe(resume=path, **options) == expected
+    source, n_refused = random.Random(1), 0
+    names = sorted(name for name, array in arrays.items() if array.size and not name.startswith("alphabet"))
+    for trial in range(150):
+        name = source.choice(names)
+        array = np.array(arrays[name])
+        if trial % 5 == 0:
+            array = array.astype(np.float64) if trial % 2 else array[:-1]
+        else:
+            value = source.choice([-1, 0, 1, 100, array.size, 2**31 - 1]) if array.dtype.kind == "i" else 1 << 60
+            array[source.randrange(array.size)] = value & 0x7FFFFFFF if array.dtype == np.uint32 else value
+        Checkpoint(forged, sentencepiece_bpe.CHECKPOINT_KIND).write(state, {**arrays, name: array})
+        try:
+            jittok.train_bpe(resume=forged, **options)
+        except (FormatError, ArgumentError):
+            n_refused += 1
+    assert n_refused > 40
+
+
+def test_the_error_for_no_text_says_what_was_left_out():
+    for train in (partial(jittok.train_bpe, rules="sentencepiece"), jittok.train_unigram):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TextWarning)
+            with pytest.raises(ArgumentError, match="left out: 1 empty, 2 longer than max_sentence_length"):
+                train(["a" * 5000, "b" * 5000, ""], vocab_size=20)
+        with pytest.raises(ArgumentError, match="nothing is left to train on; expected .* not empty$"):
+            train([], vocab_size=20)

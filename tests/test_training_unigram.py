@@ -8,6 +8,7 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jittok
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TrainingWarning, UnsupportedError
+from jittok.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FormatError,
+    MissingFileError,
+    TrainingWarning,
+    UnsupportedError,
+)
 from jittok.formats import sentencepiece_model
 from jittok.kernels import suffix_array as suffix_kernels
 from jittok.kernels import train_unigram as kernels
@@ -468,7 +476,7 @@ def test_progress(capfd):
         ({"vocab_size": 10}, "the alphabet has"),
         ({"e_step": "quick"}, "e_step"),
         ({"num_threads": 3}, "reference_threads"),
-        ({"reference_threads": 0}, "num_threads"),
+        ({"reference_threads": 0}, "reference_threads=0"),
         ({"threads": 0}, "threads"),
         ({"unreachable": "maybe"}, "unreachable"),
         ({"shrinking_factor": 2.0}, "shrinking_factor"),
@@ -484,10 +492,78 @@ def test_arguments(arguments, message):
 def test_other_errors():
     with pytest.raises(ArgumentTypeError, match="texts or counts"):
         jittok.train_unigram(vocab_size=60)
-    with pytest.raises(UnsupportedError, match="seed_sentencepieces_file"):
-        jittok.train_unigram(some_lines(), seed_sentencepieces_file="seeds.tsv")
     with pytest.raises(UnsupportedError, match="memory_limit"):
         jittok.train_unigram(some_lines(), memory_limit=1 << 20, split_by_whitespace=False)
+
+
+# ------------------------------------------------------------------------------------------------- a file of seeds
+
+
+def random_seeds(draw, letters, n):
+    """Lines of a file of seeds: pieces that may occur, some more than once, or not be valid."""
+    strings = ["".join(draw.choices(letters + "▁", k=draw.randrange(1, 6))) for _ in range(n)]
+    strings += ["▁" + string.replace("▁", "") for string in strings[::2]] + ["z", "aQ", "", "a" * 17]
+    end = draw.choice(["\n", "\r\n", "\tmore\n"])
+    return "".join(f"{string}\t{draw.choice([1, 2, 50, 10**11])}{end}" for string in strings)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"seed_sentencepiece_size": 9},
+        {"seed_sentencepiece_size": 0},
+        {"split_by_whitespace": False, "max_sentencepiece_length": 4},
+        {"treat_whitespace_as_suffix": True, "byte_fallback": True, "vocab_size": 290},
+        {"split_by_unicode_script": False, "user_defined_symbols": ["ab"]},
+    ],
+)
+def test_seeds_from_a_file(tmp_path, options):
+    path = tmp_path / "seeds.tsv"
+    for seed in range(6):
+        draw = random.Random(seed)
+        letters = draw.choice(["ab", "abcé", "aあア1"])
+        lines = ["".join(draw.choices(letters + " ", k=draw.randrange(1, 25))) for _ in range(20)]
+        path.write_text(random_seeds(draw, letters, 40), encoding="utf-8", newline="")
+        given = {"vocab_size": 20, "seed_sentencepieces_file": str(path), "hard_vocab_limit": False, **options}
+        check(lines, threads=draw.choice([1, 16]), **given)
+
+
+def test_seeds_from_a_file_on_english(tmp_path):
+    path = tmp_path / "seeds.tsv"
+    lines = corpus("english", 300_000)
+    counts = Counter("▁" + word for line in lines for word in line.split())
+    parts = Counter()
+    for word, count in counts.items():
+        for first in range(len(word)):
+            for last in range(first + 2, min(first + 9, len(word)) + 1):
+                parts[word[first:last]] += count
+    path.write_text("".join(f"{part}\t{count}\n" for part, count in parts.most_common(30_000)), encoding="utf-8")
+    one = check(lines, 2000, seed_sentencepieces_file=str(path))
+    two = jittok.train_unigram(lines, vocab_size=2000, threads=2, seed_sentencepieces_file=str(path))
+    assert content(one.spec) == content(two.spec)
+    assert content(one.spec) != content(jittok.train_unigram(lines, vocab_size=2000).spec)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"ab\n", "line 2: expected a piece, a tab"),
+        (b"\n", "line 2: expected a piece, a tab"),
+        (b"ab\tx\n", "line 2: expected a piece, a tab"),
+        (b"ab\t-3", "line 2: expected a piece, a tab"),
+        (b"ab\t0\n", "occurs 0 times"),
+        (b"ab\t9223372036854775808\n", "expected 1 to"),
+        (b"a\xff\t3\n", "not UTF-8"),
+    ],
+)
+def test_files_that_hold_no_seeds(tmp_path, line, message):
+    path = tmp_path / "seeds.tsv"
+    path.write_bytes(b"the\t3\n" + line)
+    with pytest.raises(FormatError, match=message):
+        jittok.train_unigram(some_lines(), vocab_size=60, seed_sentencepieces_file=str(path))
+    with pytest.raises(MissingFileError, match="cannot read"):
+        jittok.train_unigram(some_lines(), vocab_size=60, seed_sentencepieces_file=str(tmp_path / "none"))
 
 
 def test_words_too_long_for_float32():
@@ -581,3 +657,9 @@ def test_command_line(tmp_path, capsys):
     assert content(jittok.load(out).spec) == content(expected.spec)
     assert main([*arguments, "--resume", "no file"]) != 0
     assert "name no files" in capsys.readouterr().err
+
+
+def test_texts_that_leave_no_piece():
+    """The reference fails here too: no piece is expected to occur half a time."""
+    with pytest.raises(ArgumentError, match="too few for a unigram model"):
+        jittok.train_unigram(["dddddddd"], vocab_size=8, add_dummy_prefix=False)

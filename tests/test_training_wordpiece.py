@@ -49,19 +49,24 @@ def by_textbook(words, size, *, min_frequency=0, max_token_length=None, prefix="
     st.sampled_from(["##", "a", ""]),
 )
 def test_textbook(words, size, score, min_frequency, max_token_length, prefix):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrainingWarning)
-        got = jittok.train_wordpiece(
-            counts=jittok.WordCounts.from_mapping(words),
-            vocab_size=size,
-            score=score,
-            min_frequency=min_frequency,
-            max_token_length=max_token_length,
-            continuing_subword_prefix=prefix,
-        )
     expected = by_textbook(
         words, size, min_frequency=min_frequency, max_token_length=max_token_length, prefix=prefix, score=score
     )
+    arguments = {
+        "counts": jittok.WordCounts.from_mapping(words),
+        "vocab_size": size,
+        "score": score,
+        "min_frequency": min_frequency,
+        "max_token_length": max_token_length,
+        "continuing_subword_prefix": prefix,
+    }
+    if not words or len(expected) > size:
+        with pytest.raises(ArgumentError, match="no words to learn from" if not words else "is less than the"):
+            jittok.train_wordpiece(**arguments)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        got = jittok.train_wordpiece(**arguments)
     assert tokens_of(got) == expected
 
 

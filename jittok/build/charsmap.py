@@ -130,8 +130,8 @@ def _offsets(units: NDArray[np.uint32]) -> NDArray[np.int64]:
     return (units >> 10).astype(np.int64) << ((units.astype(np.int64) & 0x200) >> 6)
 
 
-def _keys(units: NDArray[np.uint32]) -> _Keys | str:
-    """Walk a checked double array level by level; a problem as text."""
+def _keys(units: NDArray[np.uint32], longest: int = _LONGEST_KEY) -> _Keys | str:
+    """Walk a checked double array, whose keys have at most so many characters, level by level; a problem as text."""
     number = np.arange(len(units), dtype=np.int64)
     label = (units & _LABEL).astype(np.int64)
     base_of = number ^ _offsets(units)
@@ -187,7 +187,7 @@ def _keys(units: NDArray[np.uint32]) -> _Keys | str:
     second = np.zeros(0, np.int64)
     bases, which_base = np.unique(base_of[reached[is_longer]], return_inverse=True)
     n_visited = 0
-    for depth in range(_LONGEST_KEY):
+    for depth in range(longest + 1):  # at the last one there is nothing
         n_visited += len(bases)
         if not len(bases):
             break
@@ -205,7 +205,7 @@ def _keys(units: NDArray[np.uint32]) -> _Keys | str:
                 return "the left side of a rule is not UTF-8"
         bases = np.unique(base_of[following[0]])
     else:
-        return f"the left side of a rule has more than {_LONGEST_KEY} characters, or the double array has a cycle"
+        return f"the left side of a rule has more than {longest} characters, or the double array has a cycle"
     return _Keys(codepoints, value_of[reached], is_longer, before_ascii, second)
 
 
@@ -428,8 +428,8 @@ def charsmap_tables(step: SentencePieceNormalizer, compact: bool = False) -> Cha
     if step.symbols:
         encoded = sorted({symbol.encode() for symbol in step.symbols})
         symbols = build_double_array(encoded, [0] * len(encoded))
-        keys_of_symbols = _keys(symbols)
-        assert not isinstance(keys_of_symbols, str)
+        keys_of_symbols = _keys(symbols, max(map(len, step.symbols)))
+        assert not isinstance(keys_of_symbols, str)  # it was made here
         _mark(entry, before_ascii, keys_of_symbols, tables.CHARSMAP_SYMBOL)
     if step.escape_whitespaces and compact and not entry[0x2581] & tables.CHARSMAP_MAPPED:
         # Not just copied: a kernel looks at what becomes of it.
@@ -539,6 +539,10 @@ def read_rules(text: Iterable[str], where: str) -> dict[str, str]:
             raise FormatError(f"{where}: line {number}: expected hexadecimal codepoints, got {line!r}") from None
         if not sides[0]:
             raise FormatError(f"{where}: line {number}: the left side of the rule is empty")
+        if len(sides[0]) > _LONGEST_KEY:
+            raise FormatError(f"{where}: line {number}: expected at most {_LONGEST_KEY} codepoints on the left side")
+        if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in "".join(sides)):
+            raise FormatError(f"{where}: line {number}: neither 0000 nor D800 to DFFF can be in text; got {line!r}")
         rules[sides[0]] = sides[1] if len(sides) > 1 else ""
     return rules
 

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
-        print("jittok: interrupted; unfinished output was removed, and the same command goes on", file=sys.stderr)
+        print(f"jittok: interrupted; {_how_to_go_on(options)}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # the reader of our output went away (as `head` does): not an error of ours
@@ -41,6 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (JittokError, OSError) as error:
         print(f"jittok: error: {error}", file=sys.stderr)
         return 1
+
+
+def _how_to_go_on(options: argparse.Namespace) -> str:
+    if not hasattr(options, "checkpoint"):
+        return "unfinished output was removed, and the same command goes on"
+    if options.checkpoint is None:
+        return "nothing was kept; with --checkpoint FILE, --resume FILE could go on"
+    return f"if there is {options.checkpoint}, --resume {options.checkpoint} instead of the files goes on"
 
 
 #: Shown by ``jittok --help``.

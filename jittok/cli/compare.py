@@ -40,6 +40,8 @@ class Findings:
     documents: int = 0
     tokens: int = 0
     differing: dict[str, int] = field(default_factory=dict)
+    compared: bool = True  # with another tokenizer
+    compared_spans: bool = False  # with those of another one; else they were only looked at
     first: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -66,7 +68,7 @@ def add(commands: Any) -> None:
             "Name the reference library of X's file; encode the documents of the FILEs with jittok and with it, if it is "
             "installed, and compare ids, and spans where the library gives any; check that spans lie in the text and rise, "
             "and say how many documents come back from decoding as they were. Exit code 0: nothing differs; 1: something "
-            "does, or an error."
+            "does, the library cannot be asked, or an error."
         ),
     )
     verify.add_argument("tokenizer", metavar="X", help="tokenizer file or directory, or 'default'")
@@ -108,7 +110,9 @@ def run_verify(options: argparse.Namespace) -> int:
         batch = tokenizer.encode_batch(texts, spans=True, add_special_tokens=False, special="text")
         decoded = tokenizer.decode_batch(batch)
         ids = batch.to_lists()
-        if reference is not None:
+        if reference is None:
+            found.tokens += sum(map(len, ids))
+        else:
             _compare_ids(found, options, [own, reference], number, texts, ids, reference.encode(texts))
         expected = None if reference is None or reference.spans is None else reference.spans(texts)
         for row, text in enumerate(texts):
@@ -118,6 +122,8 @@ def run_verify(options: argparse.Namespace) -> int:
             if not valid or (expected is not None and ids[row] and expected[row] != spans):
                 found.differing["spans"] += 1
             found.differing["round trip"] += decoded[row] != text
+    found.compared = reference is not None
+    found.compared_spans = reference is not None and reference.spans is not None
     facts = {"tokenizer": options.tokenizer, "reference": tokenizer.spec.reference}
     notes = [f"not compared with {tokenizer.spec.reference}: {reason}"] if reference is None else []
     if found.differing["round trip"]:
@@ -161,17 +167,23 @@ def _shown(sides: list[Side], text: str, one: list[int], other: list[int], at: i
 
 
 def _report(options: argparse.Namespace, found: Findings, facts: dict[str, str], notes: list[str]) -> int:
-    """Print what was found; the exit code."""
-    differs = found.differing["ids"] > 0 or found.differing.get("spans", 0) > 0
+    """Print what was found; the exit code, which is not 0 where nothing was compared either."""
+    differs = found.differing["ids"] > 0 or found.differing.get("spans", 0) > 0 or not found.compared
     if options.json:
-        everything = {**facts, "documents": found.documents, "tokens": found.tokens, "differing": found.differing}
+        differing = found.differing if found.compared else {**found.differing, "ids": None}
+        everything = {**facts, "documents": found.documents, "tokens": found.tokens, "differing": differing}
         print(json.dumps({**everything, "first": found.first, "notes": notes, "equal": not differs}, ensure_ascii=False))
         return int(differs)
     for key, value in facts.items():
         print(f"{key + ':':<12}{value}")
     print(f"documents:  {found.documents:,}, {found.tokens:,} tokens")
     for key, count in found.differing.items():
-        print(f"{key + ':':<12}{f'{count:,} documents differ' if count else 'equal'}")
+        said = "equal"
+        if key == "ids" and not found.compared:
+            said = "not compared"
+        elif key == "spans" and not found.compared_spans:
+            said = "in the text, and rising"
+        print(f"{key + ':':<12}{f'{count:,} documents differ' if count else said}")
     for item in found.first:
         place = f", character {item['place']}" if "place" in item else ""
         print(f"\ndocument {item['document']}, token {item['token']}{place}")
@@ -214,6 +226,9 @@ def _side(name: str, options: argparse.Namespace) -> Side:
     library, colon, path = name.partition(":")
     if colon and library in LIBRARIES:
         return _library_side(library, path, options)
+    if not Path(name).exists() and (library in LIBRARIES or (colon and library.isidentifier() and len(library) > 1)):
+        known = ", ".join(f"{one}:FILE" for one in LIBRARIES)
+        raise ArgumentError(f"{name}: neither a file nor a library with a file of it; expected one of {known}")
     options.tokenizer = name
     kept = options.pattern, options.special_tokens
     if not name.endswith(".tiktoken"):

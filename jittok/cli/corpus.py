@@ -100,7 +100,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     given.add_argument("--column", default="text", metavar="NAME", help="parquet, arrow: column of the text (default: text)")
     given.add_argument(
-        "--max-record", type=_number, default=1 << 30, metavar="N", help="most bytes of a record, as 500M (default: 1 GiB)"
+        "--max-record",
+        type=_number,
+        default=1 << 26,
+        metavar="N",
+        help="most bytes of a record, as 500M (default: 64 MiB); a record takes 4 to 9 times its size in memory",
     )
     given.add_argument(
         "--on-error",
@@ -158,6 +162,12 @@ def run_encode(options: argparse.Namespace) -> int:
             name=options.tokenizer,
             report=progress.report,
             **_call_arguments(options),
+        )
+    if "-" in options.files and summary.n_bytes == 0 and summary.documents:
+        print(
+            f"jittok: note: the job of {str(options.out)!r} was complete, and standard input was not read; for other input,"
+            " give another --out, or --overwrite",
+            file=sys.stderr,
         )
     if options.json:
         print(json.dumps(summary.as_json()))

@@ -65,7 +65,7 @@ def strings_of(options: argparse.Namespace) -> Iterator[str]:
     from jittok.corpus.reading import Reading, read_documents
     from jittok.corpus.sources import find_sources
 
-    reading = Reading(separator=options.separator, field=options.field, column=options.column, replace_invalid=True)
+    reading = Reading(options.separator, options.field, options.column, limit=None, replace_invalid=True)
     for source in find_sources(options.files):
         for documents in read_documents(source, reading):
             yield from _strings(documents.texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import warnings
@@ -131,9 +132,15 @@ def _add_merge_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pre-tokenizer",
         metavar="P",
-        help='what cuts texts into words: a name ("gpt2", "cl100k", "Whitespace", ...) or an object as in a tokenizer.json',
+        help='what cuts texts into words: a name ("gpt2", "cl100k", "Whitespace", ...), an object of a tokenizer.json, or '
+        "none, where a line is a word (default: gpt2; BertPreTokenizer for wordpiece; that of the counts or the base)",
     )
-    parser.add_argument("--normalizer", metavar="P", help="what is done to texts before: a name (NFC, ...) or an object")
+    parser.add_argument(
+        "--normalizer",
+        metavar="P",
+        help="what is done to texts before: a name (NFC, ...), an object, or none (default: none; BertNormalizer for "
+        "wordpiece; that of the counts or the base)",
+    )
     parser.add_argument("--min-frequency", type=int, default=0, metavar="N", help="least count of a pair that is merged")
     parser.add_argument("--special-token", action="append", default=[], metavar="T", help="special token; may be repeated")
     parser.add_argument("--limit-alphabet", type=int, metavar="N", help="most letters to keep")
@@ -150,26 +157,26 @@ def _add_checkpoints(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unreachable",
         choices=("warn", "stop", "error"),
-        default="warn",
-        help="what to do if the texts have too few pairs or pieces (default: warn)",
+        help="what to do if the texts have too few pairs or pieces (default: warn; an error for SentencePiece models)",
     )
 
 
 def run_bpe(options: argparse.Namespace) -> int:
     """Learn byte-pair merges."""
     import jittok
+    from jittok.tokenizer import format_of
 
     if options.rules == "sentencepiece":
         _check_output(options, "sentencepiece", "jittok")
         return _write(options, _trained(jittok.train_bpe, **_sentencepiece_arguments(options)))
     _check_output(options, "tokenizer.json", "tiktoken", "jittok")
-    arguments = _merge_arguments(options)
+    arguments = _merge_arguments(options, None, "gpt2")
     if options.base is not None:
         arguments["base"] = options.base
+    elif format_of(options.out, options.format) == "tiktoken" and not _is_byte_level(arguments):
+        raise ArgumentError("only byte-level merges can be written as ranks; give --pre-tokenizer gpt2, or another format")
     elif _is_byte_level(arguments):
-        from jittok.build.merge_tables import byte_alphabet
-
-        arguments.setdefault("initial_alphabet", tuple(byte_alphabet()))  # so that any text has tokens
+        arguments.setdefault("initial_alphabet", "byte-level")  # so that any text has tokens
     arguments["continuing_subword_prefix"] = options.prefix
     return _write(options, _trained(jittok.train_bpe, **arguments))
 
@@ -238,7 +245,8 @@ def run_wordpiece(options: argparse.Namespace) -> int:
     unknown = other_options(options).get("unk_token", "[UNK]")
     if unknown not in options.special_token:
         options.special_token.append(unknown)  # without it no text with another letter could be encoded
-    arguments = {**_merge_arguments(options), "score": options.score, "continuing_subword_prefix": options.prefix}
+    steps = _merge_arguments(options, "BertNormalizer", "BertPreTokenizer")
+    arguments = {**steps, "score": options.score, "continuing_subword_prefix": options.prefix}
     return _write(options, _trained(jittok.train_wordpiece, **arguments))
 
 
@@ -260,15 +268,20 @@ def other_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _json_or_text(value: str) -> Any:
+    value = {"True": "true", "False": "false", "None": "null"}.get(value, value)  # as Python writes them
     try:
         return json.loads(value)
     except ValueError:
         return value
 
 
-def _component(value: str | None) -> Any:
+def _component(value: str | None, default: str | None) -> Any:
     """A normalizer or pre-tokenizer: a name, or an object."""
-    if value is None or not value.lstrip().startswith(("{", "[")):
+    if value is None:
+        return default
+    if value == "none":
+        return None
+    if not value.lstrip().startswith(("{", "[")):
         return value
     try:
         return json.loads(value)
@@ -299,12 +312,16 @@ def _shows_progress(options: argparse.Namespace) -> bool:
     return not options.quiet and sys.stderr.isatty()
 
 
-def _merge_arguments(options: argparse.Namespace) -> dict[str, Any]:
+def _merge_arguments(
+    options: argparse.Namespace, normalizer: str | None, pre_tokenizer: str | None
+) -> dict[str, Any]:
+    """Arguments of both functions that learn merges; with what makes words of texts where nothing else says it."""
+    is_own = not options.counts and getattr(options, "base", None) is None
     arguments: dict[str, Any] = {
         "vocab_size": options.vocab_size,
         "vocab_sizes": options.vocab_sizes,
-        "normalizer": _component(options.normalizer),
-        "pre_tokenizer": _component(options.pre_tokenizer),
+        "normalizer": _component(options.normalizer, normalizer if is_own else None),
+        "pre_tokenizer": _component(options.pre_tokenizer, pre_tokenizer if is_own else None),
         "min_frequency": options.min_frequency,
         "special_tokens": options.special_token,
         "limit_alphabet": options.limit_alphabet,
@@ -362,6 +379,10 @@ def _check_output(options: argparse.Namespace, *formats: str) -> None:
                             f"{', '.join(formats)}")  # fmt: skip
     if not options.out.parent.is_dir():
         raise OutputError(f"--out {options.out}: there is no folder {options.out.parent}; make it first")
+    if options.out.is_dir() and chosen != "vocab.txt":
+        raise OutputError(f"--out {options.out} is a folder; give the name of a file")
+    if not os.access(options.out if options.out.exists() else options.out.parent, os.W_OK):
+        raise OutputError(f"--out {options.out} cannot be written: no permission; choose another place")
 
 
 def _write(options: argparse.Namespace, trained: Any) -> int:

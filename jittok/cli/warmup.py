@@ -13,7 +13,7 @@ from jittok.cli import arguments
 from jittok.errors import UnsupportedError
 
 #: Families of models, each with kernels of its own.
-FAMILIES = ("bpe", "wordpiece", "sentencepiece", "training")
+FAMILIES = ("bpe", "wordpiece", "sentencepiece", "training", "generation")
 
 
 def add(commands: Any) -> None:
@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
             "wordpiece": wordpiece_tokenizers,
             "sentencepiece": sentencepiece_tokenizers,
             "training": trained_tokenizers,
+            "generation": generated_texts,
         }
         subjects = {family: makers[family] for family in FAMILIES if options.family in (None, family)}
     for name, tokenizers in subjects.items():
@@ -187,17 +188,36 @@ def trained_tokenizers() -> Iterator[Any]:
     jittok.train_unigram(words, vocab_size=60, e_step="linear")
 
 
+def generated_texts() -> Iterator[Any]:
+    """Generate with every routine; there is no tokenizer to exercise."""
+    import numpy as np
+
+    import jittok
+    from jittok.generation import generate, keep_top_k, sample
+
+    def step(ids: Any, state: Any, beam_index: Any) -> Any:
+        return np.zeros((len(ids), 9), np.float32), state
+
+    tokenizer = jittok.load_default()
+    generate(step, [[1]], tokenizer=tokenizer, stop_strings="?", max_new_tokens=2)
+    for options in ({"num_beams": 2}, {"num_beams": 2, "do_sample": True}, {"do_sample": True, "top_p": 0.5}):
+        generate(step, [[1]], max_new_tokens=2, **options)
+    sample(keep_top_k(np.zeros((1, 9), np.float32), 2), seed=1)
+    yield from ()
+
+
 def read_lines() -> None:
-    """Read a file, with the kernel that cuts it into lines."""
+    """Read a file, with the kernels that cut it into lines, and take a field from these."""
     import tempfile
     from pathlib import Path
 
-    from jittok.corpus.blocks import read_blocks
+    from jittok.corpus.reading import Reading, read_documents
+    from jittok.corpus.sources import Source
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "lines.txt"
-        path.write_bytes(b"a line\n" * 50_000)
-        for _ in read_blocks(str(path), "newline"):
+        path = Path(folder) / "lines.jsonl"
+        path.write_bytes(b'{"text": "a line"}\n' * 50_000)
+        for _ in read_documents(Source(str(path), "jsonl"), Reading()):
             pass
 
 

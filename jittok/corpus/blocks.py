@@ -22,13 +22,19 @@ from jittok.tables import read_only
 Part: TypeAlias = bytes | bytearray | memoryview
 Separator = Literal["newline", "nul", "blank-line", "none-per-file"]
 
+#: What to do about records that are too long.
+LONGER = "--max-record allows longer ones, and --separator and --field say what a record is"
 #: Bytes read at a time.
 BLOCK_SIZE = 4 << 20
 #: Bytes looked through at a time: what is made of them stays in the processor's cache.
 _STEP = 1 << 18
 
-#: Blocks from this size on are cut by a kernel, which need not be compiled for smaller ones.
+#: Files are read in such parts where a kernel cuts them: what is read is still in the processor's cache when it does.
+_PART = 1 << 18
+#: Files from this size on are cut by a kernel, which need not be compiled for smaller ones.
 _MUCH = 1 << 18
+#: Bytes behind what is written at which whole blocks may be.
+_SLACK = 64
 _buffers = Buffers(1 << 26)
 _MARKS: dict[str, bytes] = {"newline": b"\n", "nul": b"\0"}
 _BLANK_LINES = re.compile(rb"\n\r?\n(?:\r?\n)*")
@@ -150,8 +156,14 @@ def blocks_of(
     if splitter.is_whole and number:
         return
     stream.skip(position)
-    start = position  # of `pending`
     pending = bytearray()  # begins at a document's first byte, unless `lost`
+    if isinstance(splitter, _Marked) and splitter.is_byte and block_size >= _MUCH:
+        begin = stream.read(_MUCH)
+        if len(begin) == _MUCH:
+            yield from _lines(stream, splitter.mark[0], block_size, limit, position, number, begin)
+            return
+        stream.give_back(begin)
+    start = position  # of `pending`
     lost = -1  # where a document began that is too long to be held
     searched = 0
     while chunk := stream.read(block_size):
@@ -193,8 +205,80 @@ def blocks_of(
             yield block
 
 
+def _lines(
+    stream: Stream, mark: int, block_size: int, limit: int | None, start: int, number: int, begin: bytes
+) -> Iterator[Block]:
+    """As :func:`blocks_of`, where a byte ends documents and does not belong to them, and `begin` has been read."""
+    from jittok.kernels.texts import copy_lines
+
+    part = np.empty(_PART, np.uint8)
+    room = block_size + 2 * _PART + _SLACK
+    out = _buffers.empty(room, np.uint8)
+    ends = np.zeros(2 + block_size // 4 + _PART, np.int64)  # pages that are not used take no memory
+    used = n = 0  # bytes of `out`, which begin at `start` of the file but for separators, and documents complete in it
+    lost = -1  # where a document began that is too long to be held
+    problems: tuple[Problem, ...] = ()
+    got = 0
+    while True:
+        if begin:
+            source, got, begin = np.frombuffer(begin[:_PART], np.uint8), min(len(begin), _PART), begin[_PART:]
+        else:
+            source, got = part, stream.readinto(part)
+        if not got:
+            break
+        source = read_only(source)
+        at = 0
+        if lost >= 0:
+            at = source[:got].tobytes().find(mark) + 1
+            if not at:
+                start += got
+                continue
+            start += at
+            problems += (_too_long(number, lost, limit),)
+            number, lost = number + 1, -1
+        elif used + got + _SLACK > len(out) or n + got + 2 > len(ends):
+            whole = int(ends[n])
+            old, used = out[whole:used], used - whole
+            if n:
+                block = _block_of_lines(out, ends[: n + 1], number, start)
+                yield _limited(block, limit, problems)
+                start, number, n, problems = int(block.ends[-1]), number + n, 0, ()
+            if limit is not None and used > limit:
+                lost, start, used = start, start + used, 0
+                out = _buffers.empty(room, np.uint8)
+                begin = source[:got].tobytes() + begin
+                continue
+            out = _buffers.empty(max(room, 2 * used + got + _SLACK), np.uint8)
+            out[:used] = old
+        found = int(copy_lines(source, at, got, mark, out, used, ends[n + 1 :]))
+        used += got - at - found
+        n += found
+    if lost >= 0:
+        problems += (_too_long(number, lost, limit),)
+        yield _with(_block_of(b"", [], start, number), slice(None), problems)
+        return
+    is_ended = used == ends[n]
+    if not is_ended:
+        n += 1
+        ends[n] = used
+    if n or problems:
+        block = _block_of_lines(out, ends[: n + 1], number, start)
+        if not is_ended:
+            block.ends[-1] -= 1
+        yield _limited(block, limit, problems)
+
+
+def _block_of_lines(out: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], number: int, start: int) -> Block:
+    """Documents that end at `ends`, each followed by one byte of the file."""
+    data = out[: ends[-1]]
+    data.flags.writeable = False
+    rows = np.arange(len(ends))
+    bounds = ends + rows + start
+    return Block(data, ends.copy(), number + rows[:-1], bounds[:-1], bounds[1:])
+
+
 def _too_long(number: int, position: int, limit: int | None) -> Problem:
-    return Problem(number, position, "too long", f"longer than {limit:,} bytes; --max-record allows longer ones")
+    return Problem(number, position, "too long", f"longer than {limit:,} bytes; {LONGER}")
 
 
 def _last_number(block: Block) -> int:
@@ -243,7 +327,8 @@ class _Marked:
     is_whole = False
 
     def __init__(self, mark: bytes, keep: bool) -> None:
-        self._mark, self._keep = mark, keep
+        self._keep = keep
+        self.mark, self.is_byte = mark, len(mark) == 1 and not keep
         # What has been seen has no separator, so the first one there is begins where the search goes on; if two may
         # overlap, the last one that counts is found from the first on.
         self._pattern = re.compile(re.escape(mark))
@@ -255,19 +340,17 @@ class _Marked:
         """Where the last document that is complete ends, with its separator; 0 if none is."""
         if self._may_overlap:
             return max((found.end() for found in self._pattern.finditer(pending, searched)), default=0)
-        at = pending.rfind(self._mark, searched)
-        return 0 if at < 0 else at + len(self._mark)
+        at = pending.rfind(self.mark, searched)
+        return 0 if at < 0 else at + len(self.mark)
 
     def first_cut(self, pending: bytes | bytearray) -> int:
         """Where the first document ends, with its separator."""
-        return pending.find(self._mark) + len(self._mark)
+        return pending.find(self.mark) + len(self.mark)
 
     def split(self, head: Part, tail: Part, start: int, number: int) -> Block:
         """The documents of two parts, which begin at `start` of the file; no separator ends in the first."""
-        if len(tail) >= _MUCH and len(self._mark) == 1 and not self._keep and tail[-1] == self._mark[0]:
-            return self._copied(head, tail, start, number)
         raw = b"".join((head, tail))
-        mark = len(self._mark)
+        mark = len(self.mark)
         cuts = self._cuts(raw)
         is_ended = len(cuts) > 0 and cuts[-1] == len(raw)
         bounds = np.zeros(len(cuts) + 1 + (len(raw) > 0 and not is_ended), np.int64)
@@ -279,33 +362,22 @@ class _Marked:
             # each document before another is followed by a separator that `data` does not have
             indptr = bounds - mark * np.arange(n + 1)
             indptr[-1] = len(raw) - mark * len(cuts)
-            data = np.frombuffer(raw.replace(self._mark, b""), np.uint8)
+            data = np.frombuffer(raw.replace(self.mark, b""), np.uint8)
         return Block(data, indptr, number + np.arange(n), start + bounds[:-1], start + bounds[1:])
-
-    def _copied(self, head: Part, tail: Part, start: int, number: int) -> Block:
-        """As :meth:`split`, where all documents end with one byte."""
-        from jittok.kernels.texts import copy_lines
-
-        source = read_only(np.frombuffer(tail, np.uint8))
-        data = _buffers.empty(len(head) + len(tail) + 64, np.uint8)
-        data[: len(head)] = np.frombuffer(head, np.uint8)
-        ends = np.empty(len(tail) + 1, np.int64)
-        n = copy_lines(source, len(source), self._mark[0], data, len(head), ends[1:])
-        indptr = ends[: n + 1].copy()
-        indptr[0] = 0
-        data = data[: indptr[-1]]
-        data.flags.writeable = False
-        rows = np.arange(n + 1)
-        bounds = indptr + rows + start
-        return Block(data, indptr, number + rows[:-1], bounds[:-1], bounds[1:])
 
     def _cuts(self, raw: bytes) -> npt.NDArray[np.int64]:
         """Where separators end."""
-        if len(self._mark) > 1:
+        if len(self.mark) > 1:
             return np.array([found.end() for found in self._pattern.finditer(raw)], np.int64)
         data = np.frombuffer(raw, np.uint8)
+        if len(raw) >= _MUCH:
+            from jittok.kernels.texts import ends_of_lines
+
+            ends = np.empty(raw.count(self._mark), np.int64)
+            ends_of_lines(read_only(data), self._mark[0], ends)
+            return ends
         parts = range(0, len(data), _STEP)
-        found = [np.flatnonzero(data[begin : begin + _STEP] == self._mark[0]) + (begin + 1) for begin in parts]
+        found = [np.flatnonzero(data[begin : begin + _STEP] == self.mark[0]) + (begin + 1) for begin in parts]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 

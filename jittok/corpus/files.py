@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,7 +15,12 @@ from jittok.errors import OutputError
 
 #: Bytes of the header of a .npy file, wide enough for any shape: a multiple of 64 before the data.
 _HEADER_SIZE = 128
-_BUFFER = 1 << 20
+#: Of a file: larger parts go to the system as they are.
+_BUFFER = 1 << 16
+#: Bytes written at a time: what the checksum has read is still in the processor's cache.
+_STEP = 1 << 18
+#: Bytes after which the system is told to begin writing them to disk, so that little is left when a file is complete.
+_AHEAD = 1 << 25
 
 
 class OutputFile:
@@ -35,17 +40,42 @@ class OutputFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.temporary = path.with_name(f".{path.name}.part")
+        #: Bytes written, those of which the system knows that they are complete, and the CRC-32 of all.
+        self.size = self._sent = self._checksum = 0
         try:
             self.stream: BinaryIO = open(self.temporary, "wb", buffering=_BUFFER)
         except OSError as error:
             raise output_error(path, error) from error
 
-    def write(self, content: Any) -> None:
-        """Add bytes, or the bytes of an array."""
+    def write(self, content: Any) -> int:
+        """Add bytes, or the bytes of an array; return how many there are."""
+        parts = memoryview(content).cast("B")
         try:
-            self.stream.write(content)
+            for begin in range(0, len(parts), _STEP):
+                part = parts[begin : begin + _STEP]
+                self._checksum = zlib.crc32(part, self._checksum)
+                self.stream.write(part)
+            self.size += len(parts)
+            if self.size - self._sent >= _AHEAD:
+                self.stream.flush()
+                send(self.stream.fileno(), self._sent, self.size - self._sent)
+                self._sent = self.size
         except OSError as error:
             raise output_error(self.path, error) from error
+        return len(parts)
+
+    def replace_begin(self, content: bytes, old: bytes) -> None:
+        """Write `content` over the first bytes, which are `old`."""
+        rest = self.size - len(old)
+        # the checksum of zeros in place of `old`, as it were, is what remains without it
+        after = self._checksum ^ shifted_checksum(zlib.crc32(old), rest)
+        try:
+            self.stream.seek(0)
+            self.stream.write(content)
+            self.stream.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise output_error(self.path, error) from error
+        self._checksum = shifted_checksum(zlib.crc32(content), rest) ^ after
 
     def close(self) -> None:
         """Complete the temporary file on disk."""
@@ -72,16 +102,50 @@ class OutputFile:
         self.temporary.unlink(missing_ok=True)
 
     def about(self) -> dict[str, Any]:
-        """Name, size and SHA-256 of the completed temporary file."""
-        digest = hashlib.sha256()
-        try:
-            with open(self.temporary, "rb", buffering=0) as file:
-                while content := file.read(_BUFFER):
-                    digest.update(content)
-            size = self.temporary.stat().st_size
-        except OSError as error:
-            raise output_error(self.path, error) from error
-        return {"file": self.path.name, "bytes": size, "sha256": digest.hexdigest()}
+        """Name, size and CRC-32 of the completed file."""
+        return {"file": self.path.name, "bytes": self.size, "crc32": f"{self._checksum:08x}"}
+
+
+class Sink:
+    """An output file as pyarrow takes files to write to.
+
+    Parameters
+    ----------
+    file
+        It stays open.
+    """
+
+    closed = False
+    mode = "wb"
+
+    def __init__(self, file: OutputFile) -> None:
+        self._file = file
+
+    def write(self, content: Any) -> int:
+        """Add bytes."""
+        return self._file.write(content)
+
+    def tell(self) -> int:
+        """How many bytes there are."""
+        return self._file.size
+
+    def flush(self) -> None:
+        """Nothing: the file is flushed when it is completed."""
+
+    def close(self) -> None:
+        """Nothing: who opened the file completes it."""
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def readable(self) -> bool:
+        """False."""
+        return False
+
+    def seekable(self) -> bool:
+        """False."""
+        return False
 
 
 class ArrayFile(OutputFile):
@@ -109,19 +173,69 @@ class ArrayFile(OutputFile):
 
     def append(self, items: NDArray[Any]) -> None:
         """Add `items` at the end."""
-        self.write(np.ascontiguousarray(items, self.dtype).reshape(-1).view(np.uint8).data)
-        self.length += items.size
+        items = items.reshape(-1)
+        if items.dtype == self.dtype and items.flags.c_contiguous:
+            self.write(items.view(np.uint8).data)
+        else:
+            # converted in parts, whose memory is used again
+            for begin in range(0, len(items), _STEP):
+                self.write(items[begin : begin + _STEP].astype(self.dtype).view(np.uint8).data)
+        self.length += len(items)
 
     def close(self) -> None:
         """Complete the temporary file on disk."""
         if self._npy:
             shape = (self.length,) if self._columns is None else (self.length // self._columns, self._columns)
-            try:
-                self.stream.seek(0)
-            except OSError as error:
-                raise output_error(self.path, error) from error
-            self.write(npy_header(self.dtype, shape))
+            self.replace_begin(npy_header(self.dtype, shape), bytes(_HEADER_SIZE))
         super().close()
+
+
+def send(descriptor: int, begin: int, size: int) -> None:
+    """Have part of a file that is being written go to disk, without waiting for it, where the system can do that.
+
+    Parameters
+    ----------
+    descriptor
+        Of the file.
+    begin, size
+        Which bytes.
+    """
+    if hasattr(os, "posix_fadvise"):
+        try:
+            os.posix_fadvise(descriptor, begin, size, os.POSIX_FADV_DONTNEED)
+        except OSError:  # a file system that takes no advice
+            pass
+
+
+def shifted_checksum(checksum: int, length: int) -> int:
+    """What the CRC-32 of bytes adds to the CRC-32 of these and `length` more: ``crc(a + b) == shifted(crc(a)) ^ crc(b)``.
+
+    Parameters
+    ----------
+    checksum
+        Of the first bytes.
+    length
+        How many follow.
+    """
+    # Bits are coefficients of a polynomial, the highest power in the lowest bit: 1 << 31 is one, 1 << 23 is x to the
+    # power of 8, which is a byte.
+    power, square = 1 << 31, 1 << 23
+    while length:
+        if length & 1:
+            power = _product(power, square)
+        square = _product(square, square)
+        length >>= 1
+    return _product(power, checksum)
+
+
+def _product(a: int, b: int) -> int:
+    """The product of two polynomials, modulo that of CRC-32."""
+    result = 0
+    for bit in range(31, -1, -1):
+        if a >> bit & 1:
+            result ^= b
+        b = b >> 1 ^ (0xEDB88320 if b & 1 else 0)
+    return result
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -220,5 +334,5 @@ def output_error(path: Path, error: OSError) -> OutputError:
     """
     return OutputError(
         f"cannot write {str(path)!r}: {error.strerror or error}. Give a directory that exists or can be made, is"
-        " writable and has room."
+        " writable and has room. What the manifest lists is complete, and the same command goes on from there."
     )

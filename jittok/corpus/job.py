@@ -20,10 +20,11 @@ from jittok.corpus.blocks import Problem
 from jittok.corpus.encoding import run_on_documents
 from jittok.corpus.files import make_folder, publish, write_whole
 from jittok.corpus.manifest import NAME, Manifest, read_lines
-from jittok.corpus.overlap import Behind, ahead
-from jittok.corpus.reading import Documents, Reading, place, read_documents
+from jittok.corpus.overlap import Behind, ahead, side_by_side
+from jittok.corpus.reading import Documents, Reading, columns_of, place, read_documents
 from jittok.corpus.sources import Source, find_sources
 from jittok.corpus.writing import Format, ShardWriter, Writing, file_names, open_shard
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, MissingFileError, OutputError
 
 OnError = Literal["stop", "skip"]
@@ -155,7 +156,7 @@ def encode_corpus(
     if special is not None:
         settings["special"] = special
     about = {
-        "version": 1,
+        "version": 2,
         "tokenizer": {"name": name, "fingerprint": getattr(tokenizer, "fingerprint", None), "vocab_size": vocab_size},
         "reading": {
             **{key: value for key, value in asdict(reading).items() if key != "batch_bytes"},
@@ -168,12 +169,12 @@ def encode_corpus(
         "special": special if special is None or isinstance(special, str) else sorted(special),
         "inputs": [_identity(source) for source in sources],
     }
-    if threads is not None:
-        settings["threads"] = threads
+    # Batches are encoded side by side, each by one thread: none waits for the other parts of a batch.
+    settings["threads"] = 1
     folder = Path(out)
     make_folder(folder)
     with _locked(folder):
-        job = _Job(folder, sources, reading, writing, shard_tokens, about, overwrite, report)
+        job = _Job(folder, sources, reading, writing, shard_tokens, about, overwrite, report, thread_count(threads))
         return job.run(lambda texts: tokenizer.encode_batch(texts, **settings), on_error == "skip")
 
 
@@ -242,7 +243,9 @@ class _Job:
         about: dict[str, Any],
         overwrite: bool,
         report: Report | None,
+        threads: int,
     ) -> None:
+        self._threads = threads
         self._folder, self._sources, self._reading, self._writing = folder, sources, reading, writing
         self._shard_tokens, self._report = shard_tokens, report
         self._shard: _Shard | None = None
@@ -317,11 +320,14 @@ class _Job:
         if not self._manifest.is_complete:
             behind = Behind()
             try:
-                for index, documents in ahead(self._read(self._at)):
-                    if documents is None:
+                items = ahead(self._read(self._at))
+                for (index, documents), result in side_by_side(
+                    lambda item: self._encode(encode, *item, skip), items, self._threads
+                ):
+                    if documents is None or result is None:
                         behind.do(lambda index=index: self._end_source(index))  # type: ignore[misc]
                         continue
-                    documents, batch = run_on_documents(encode, documents, self._sources[index], self._reading, skip)
+                    documents, batch = result
                     ids, indptr = batch.ids, batch.indptr
                     behind.do(
                         lambda a=index, b=documents, c=ids, d=indptr: self._take(a, b, c, d)  # type: ignore[misc]
@@ -341,10 +347,21 @@ class _Job:
         self._summary.seconds = time.perf_counter() - start
         return self._summary
 
+    def _encode(
+        self, encode: Callable[[Any], Any], index: int, documents: Documents | None, skip: bool
+    ) -> tuple[Documents, Any] | None:
+        if documents is None:
+            return None
+        return run_on_documents(encode, documents, self._sources[index], self._reading, skip)
+
     def _read(self, at: tuple[int, int, int]) -> Iterator[tuple[int, Documents | None]]:
         first, number, position = at
+        columns = None
+        objects = [source for source in self._sources if source.kind == "jsonl" and source.path != "-"]
+        if self._reading.keep_columns and self._shard_tokens is not None and objects:
+            columns = columns_of(objects[0], self._reading)  # of one stream, whose shards have the same columns
         for index in range(first, len(self._sources)):
-            for documents in read_documents(self._sources[index], self._reading, position, number):
+            for documents in read_documents(self._sources[index], self._reading, position, number, columns):
                 yield index, documents
             yield index, None
             number = position = 0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 #: Items that wait in a queue.
 DEPTH = 2
@@ -70,6 +73,37 @@ def ahead(items: Iterable[T], depth: int = DEPTH) -> Iterator[T]:
         stopped.set()
         # A thread that waits for standard input is left to itself.
         thread.join(timeout=5 * _PATIENCE)
+
+
+def side_by_side(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[tuple[T, R]]:
+    """Yield each item with what a function returns for it, in order, while threads are at the next ones.
+
+    Parameters
+    ----------
+    function
+        Called in one of `threads` threads; with one thread, in the caller's.
+    items
+        Taken in the caller's thread, at most two for each thread more than have been yielded.
+    threads
+        How many.
+    """
+    if threads == 1:
+        for item in items:
+            yield item, function(item)
+        return
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="jittok-encode")
+    begun: deque[tuple[T, Future[R]]] = deque()
+    try:
+        for item in items:
+            begun.append((item, pool.submit(function, item)))
+            if len(begun) > 2 * threads or begun[0][1].done():
+                first, result = begun.popleft()
+                yield first, result.result()
+        while begun:
+            first, result = begun.popleft()
+            yield first, result.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Behind:

@@ -14,6 +14,7 @@ from jittok.errors import ArgumentError, MissingFileError
 Kind = Literal["text", "jsonl", "parquet", "arrow"]
 KINDS: tuple[Kind, ...] = ("text", "jsonl", "parquet", "arrow")
 
+_WHAT_TO_GIVE = "Give files, folders, patterns in quotes, or - for standard input."
 _SUFFIXES: dict[str, Kind] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -93,12 +94,12 @@ def find_sources(inputs: Sequence[str | os.PathLike[str]], kind: Kind | None = N
         elif glob.has_magic(given):
             found = sorted(path for path in glob.glob(given, recursive=True) if os.path.isfile(path))
             if not found:
-                raise MissingFileError(f"no file fits the pattern {given!r}")
+                raise MissingFileError(f"no file fits the pattern {given!r}. {_WHAT_TO_GIVE}")
             paths += found
         elif os.path.exists(given):
             paths.append(given)  # a pipe, perhaps
         else:
-            raise MissingFileError(f"{given!r} does not exist. Give files, folders, patterns, or - for standard input.")
+            raise MissingFileError(f"{given!r} does not exist. {_WHAT_TO_GIVE}")
     if paths.count("-") > 1:
         raise ArgumentError("- (standard input) is given more than once; it can be read once only.")
     return [Source(path, kind or kind_of(path)) for path in paths]
@@ -110,5 +111,7 @@ def _files_below(folder: str) -> list[str]:
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         found += [os.path.join(parent, name) for name in names if not name.startswith((".", "_"))]
     if not found:
-        raise MissingFileError(f"the folder {folder!r} holds no files")
+        raise MissingFileError(
+            f"the folder {folder!r} holds no files but those whose names begin with a dot or an underscore. {_WHAT_TO_GIVE}"
+        )
     return sorted(found)

@@ -8,6 +8,9 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jittok.errors import FormatError, MissingDependencyError, MissingFileError
 
 #: What the names of files end with that can be decompressed.
@@ -53,6 +56,7 @@ class Stream:
         self._is_file = path != "-"
         #: Bytes that were read, after decompression.
         self.count = 0
+        self._again = b""  # what was given back
         suffix = compression_of(path) if self._is_file else self._compression_of_content()
         self.compression = suffix if decompress else ""
         self._stream: Any = _decompressed(self._raw, self.compression, path)
@@ -72,17 +76,51 @@ class Stream:
             It cannot be read.
         """
         content: bytes
+        if self._again and size != 0:
+            content, self._again = (self._again, b"") if size < 0 else (self._again[:size], self._again[size:])
+            self.count += len(content)
+            return content + self.read() if size < 0 else content
         try:
             content = self._stream.read(size)
         except Exception as error:  # each module has classes of its own
-            if not self.compression:
-                raise MissingFileError(f"cannot read {self.path!r}: {error}") from error
-            raise FormatError(f"{self.path}: cannot be decompressed: {error}; the file is damaged or truncated") from None
+            raise self._unreadable(error) from error
         self.count += len(content)
         return content
 
+    def _unreadable(self, error: Exception) -> FormatError | MissingFileError:
+        if not self.compression:
+            return MissingFileError(f"cannot read {self.path!r}: {error}")
+        return FormatError(f"{self.path}: cannot be decompressed: {error}; the file is damaged or truncated")
+
+    def readinto(self, buffer: NDArray[np.uint8]) -> int:
+        """Read the next bytes into an array, as many as it holds or fewer; return how many, 0 at the end.
+
+        Raises
+        ------
+        FormatError, MissingFileError
+            As :meth:`read`.
+        """
+        if self._again or not hasattr(self._stream, "readinto"):
+            content = self.read(len(buffer))
+            buffer[: len(content)] = np.frombuffer(content, np.uint8)
+            return len(content)
+        try:
+            size = int(self._stream.readinto(buffer.data))
+        except Exception as error:  # each module has classes of its own
+            raise self._unreadable(error) from error
+        self.count += size
+        return size
+
+    def give_back(self, content: bytes) -> None:
+        """Have bytes that were read last be read again."""
+        self._again = content + self._again
+        self.count -= len(content)
+
     def skip(self, size: int) -> None:
         """Go `size` bytes on, or to the end."""
+        again, self._again = self._again[:size], self._again[size:]
+        self.count += len(again)
+        size -= len(again)
         if self._is_file and not self.compression and self._raw.seekable():
             self._raw.seek(size, os.SEEK_CUR)
             self.count += size

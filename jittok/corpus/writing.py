@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok.corpus.files import ArrayFile, OutputFile, output_error, write_whole
+from jittok.corpus.files import ArrayFile, OutputFile, Sink, output_error, write_whole
 from jittok.errors import ArgumentError, MissingDependencyError, OutputError
 
 Format = Literal["npy", "raw", "megatron", "packed", "parquet", "arrow"]
@@ -309,9 +309,9 @@ class _Table(ShardWriter):
             return
         self._schema = schema
         if self.writing.format == "parquet":
-            self._writer = pyarrow.parquet.ParquetWriter(self._file.stream, schema, compression="zstd")
+            self._writer = pyarrow.parquet.ParquetWriter(Sink(self._file), schema, compression="zstd")
         else:
-            self._writer = pyarrow.ipc.new_file(self._file.stream, schema)
+            self._writer = pyarrow.ipc.new_file(Sink(self._file), schema)
 
     def _finish(self) -> None:
         import pyarrow

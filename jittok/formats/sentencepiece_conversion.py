@@ -55,7 +55,7 @@ NOTE_RULES = (
 )
 NOTE_SYMBOLS = (
     "tokenizers normalizes each part of a text between added tokens for itself: blanks beside user-defined symbols and "
-    "other added tokens, and the blank in front of a text that begins with one, differ"
+    "other added tokens, the blank in front of a text that begins with one, and blanks at the end of a text, differ"
 )
 NOTE_BLANKS = (
     "blanks at the ends of texts, several in a row, and white space other than blanks are treated in another way"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import compress
 from typing import Any, Literal
 
 from jittok.errors import FormatError, UnsupportedError
@@ -27,6 +28,7 @@ UNK_SURFACE = " \u2047 "
 
 _KINDS: dict[int, Literal["unigram", "bpe", "char", "word"]] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _KIND_NUMBERS = {kind: number for number, kind in _KINDS.items()}
+_OTHER_THAN_NORMAL = bytes(kind != PieceType.NORMAL for kind in range(256))
 _RESERVED = bytes((PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
 _HAS_SCORE, _HAS_TYPE, _IS_NORMAL = 1, 2, 4
 _TAG_PIECES, _TAG_LENGTH_DELIMITED = 1, 2
@@ -254,7 +256,7 @@ def check_pieces(
         and all(map(math.isfinite, scores))
     ):
         # Nothing can be wrong with normal pieces.
-        numbers = [number for number, piece_type in enumerate(types) if piece_type != PieceType.NORMAL]
+        numbers = list(compress(range(len(types)), types.translate(_OTHER_THAN_NORMAL)))
     del different
     # Only for BPE pieces that stand for text and those that do not share one set of strings.
     taken: tuple[dict[str, int], dict[str, int]] = ({}, {})
@@ -318,9 +320,8 @@ def _special_ids(trainer: Any, pieces: tuple[str, ...], types: bytes) -> dict[st
     wanted_strings = {string.decode("utf-8", "surrogateescape") for string in strings.values()}
     reserved: dict[bytes, int] = {}
     others: dict[bytes, int] = {}
-    for number, piece in enumerate(pieces):
-        if piece in wanted_strings:
-            (reserved if types[number] in _RESERVED else others).setdefault(piece.encode(), number)
+    for number in compress(range(len(pieces)), map(wanted_strings.__contains__, pieces)):
+        (reserved if types[number] in _RESERVED else others).setdefault(pieces[number].encode(), number)
     unknown = types.find(PieceType.UNKNOWN)
     ids = {}
     for name, string in strings.items():

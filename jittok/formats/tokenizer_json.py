@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import FormatError, UnsupportedError
 from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
+from jittok.formats._templates import Around, composed
 from jittok.spec import (
     AddedToken,
     AddedTokens,
@@ -227,16 +228,18 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
     if root.optional("post_processor") is not None:
         known_ids.update(model.vocab.values())
         known_ids.update(added_tokens.ids.tolist())
+    post_processors, takes_pairs = _post_processors(root.optional("post_processor"), known_ids)
+    extra = _dropout(root.child("model"), model)
     return TokenizerSpec(
         model=model,
         added_tokens=added_tokens,
         normalizers=_flatten(root.optional("normalizer"), "normalizer", _NORMALIZERS, "normalizers"),
         pre_tokenizers=_flatten(root.optional("pre_tokenizer"), "pre-tokenizer", _PRE_TOKENIZERS, "pretokenizers"),
-        post_processors=_post_processors(root.optional("post_processor"), known_ids),
+        post_processors=post_processors,
         decoders=_decoders(root.optional("decoder")),
         stored_truncation=_truncation(root.optional("truncation")),
         stored_padding=_padding(root.optional("padding")),
-        extra=_dropout(root.child("model"), model),
+        extra=extra if takes_pairs else {**extra, "takes_pairs": False},
     )
 
 
@@ -692,7 +695,10 @@ def read_post_processors(block: Mapping[str, Any], known_ids: set[int]) -> tuple
     FormatError, UnsupportedError
         No tokenizer.json could have it, or jittok does not have the component.
     """
-    return _post_processors(Node(dict(block), "post_processor", ""), known_ids)
+    steps, takes_pairs = _post_processors(Node(dict(block), "post_processor", ""), known_ids)
+    if not takes_pairs:
+        raise UnsupportedError("post_processor: these post-processors, one after another, cannot take pairs of texts")
+    return steps
 
 
 def _decoders(node: Node | None) -> tuple[Decoder, ...]:
@@ -880,20 +886,23 @@ _DECODERS: dict[str, Callable[[Node], Decoder]] = {
 # ------------------------------------------------------------------------------------------ post-processors
 
 
-def _post_processors(node: Node | None, known_ids: set[int]) -> tuple[PostProcessor, ...]:
-    """Read the post-processors.
+def _post_processors(node: Node | None, known_ids: set[int]) -> tuple[tuple[PostProcessor, ...], bool]:
+    """Read the post-processors, and whether they can take pairs.
 
     Measured: each runs on what the one before it made. A Template sets the type ids even where no special
     tokens are asked for; without one, the second sequence of a pair has type id 1.
     """
-    steps = _flatten_post_processors(node, known_ids, 0)
-    if sum(isinstance(step, Template) for step in steps) > 1:
+    result = composed(_flatten_post_processors(node, known_ids, 0))
+    if result is None:
         assert node is not None
-        raise UnsupportedError(f"{node.place}: more than one post-processor that adds special tokens")
-    return steps
+        raise UnsupportedError(
+            f"{node.place}: of several post-processors that add special tokens, one leaves what the next cannot take (a "
+            "template takes one part or two), or changes type ids only where special tokens are added"
+        )
+    return result
 
 
-def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int) -> tuple[PostProcessor, ...]:
+def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int) -> tuple[PostProcessor | Around, ...]:
     if node is None:
         return ()
     kind = _type_of(node, "post-processor")
@@ -903,7 +912,7 @@ def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int)
     if kind == "Sequence":
         if depth == _MAX_NESTING:
             raise node.error(f"Sequences nested more than {_MAX_NESTING} deep")
-        steps: list[PostProcessor] = []
+        steps: list[PostProcessor | Around] = []
         for member in node.child("processors").items():
             steps += _flatten_post_processors(member, known_ids, depth + 1)
         return tuple(steps)
@@ -918,32 +927,30 @@ def _flatten_post_processors(node: Node | None, known_ids: set[int], depth: int)
         # The reference takes it for the other kind when it has the other kind's fields.
         if type(node.value.get("trim_offsets")) is type(node.value.get("add_prefix_space")) is bool:
             return _roberta(node, known_ids)
-        return (_surround(node, known_ids, sep_before_b=False, type_of_b=1),)
+        return (_around(node, known_ids, like_roberta=False),)
     raise UnsupportedError(
         f"{node.place}: the post-processor {kind} is not supported; supported are Sequence, ByteLevel, "
         "TemplateProcessing, RobertaProcessing, BertProcessing"
     )
 
 
-def _roberta(node: Node, known_ids: set[int]) -> tuple[PostProcessor, ...]:
+def _roberta(node: Node, known_ids: set[int]) -> tuple[PostProcessor | Around, ...]:
     """RobertaProcessing: offsets trimmed first, then ``<s> A </s>`` or ``<s> A </s></s> B </s>``, type ids 0."""
     trim_offsets = node.child("trim_offsets").boolean()
     add_prefix_space = node.child("add_prefix_space").boolean()
-    template = _surround(node, known_ids, sep_before_b=True, type_of_b=0)
-    return (TrimOffsets(add_prefix_space), template) if trim_offsets else (template,)
+    around = _around(node, known_ids, like_roberta=True)
+    return (TrimOffsets(add_prefix_space), around) if trim_offsets else (around,)
 
 
-def _surround(node: Node, known_ids: set[int], *, sep_before_b: bool, type_of_b: int) -> Template:
-    def token(key: str, type_id: int) -> TemplatePiece:
+def _around(node: Node, known_ids: set[int], *, like_roberta: bool) -> Around:
+    def token(key: str) -> TemplatePiece:
         pair = list(node.child(key).items())
         if len(pair) != 2:
             raise node.child(key).wrong("[token, id]")
         content = pair[0].string()
-        return TemplatePiece(type_id, ids=(_known_id(pair[1], known_ids),), tokens=(content,))
+        return TemplatePiece(0, ids=(_known_id(pair[1], known_ids),), tokens=(content,))
 
-    single = (token("cls", 0), TemplatePiece(0, "A"), token("sep", 0))
-    between = (token("sep", type_of_b),) if sep_before_b else ()
-    return Template(single, (*single, *between, TemplatePiece(type_of_b, "B"), token("sep", type_of_b)))
+    return Around(token("cls"), token("sep"), like_roberta)
 
 
 def _known_id(node: Node, known_ids: set[int]) -> int:
@@ -1069,10 +1076,7 @@ def write(spec: TokenizerSpec) -> bytes:
             }
             for token in spec.added_tokens
         ],
-        "normalizer": _chain([_write_normalizer(step) for step in spec.normalizers], "normalizers"),
-        "pre_tokenizer": _chain([_write_pre_tokenizer(step) for step in spec.pre_tokenizers], "pretokenizers"),
-        "post_processor": _chain([_write_post_processor(step) for step in spec.post_processors], "processors"),
-        "decoder": _chain([_write_decoder(step) for step in spec.decoders], "decoders"),
+        **{name: component(spec, name) for name in _WRITERS},
         "model": _write_model(model, spec.extra.get("dropout")),
     }
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -1080,6 +1084,25 @@ def write(spec: TokenizerSpec) -> bytes:
         # No string can hold this, as its quotation marks would have backslashes.
         text = text.replace('"vocab":[]', _write_scored(model))
     return text.encode("utf-8")
+
+
+def component(spec: TokenizerSpec, name: str) -> dict[str, Any] | None:
+    """Return a field of a tokenizer.json: "normalizer", "pre_tokenizer", "post_processor" or "decoder".
+
+    Parameters
+    ----------
+    spec
+        A tokenizer.
+    name
+        The field.
+
+    Raises
+    ------
+    UnsupportedError
+        The format cannot say what the spec says.
+    """
+    field, members, write_step = _WRITERS[name]
+    return _chain([write_step(step) for step in getattr(spec, field)], members)
 
 
 def _write_score(score: float) -> str:
@@ -1283,3 +1306,12 @@ def _write_decoder(step: Decoder) -> dict[str, Any]:
     if isinstance(step, DecodeLlamaCpp | DecodeMarian):
         raise UnsupportedError(f"a tokenizer.json cannot hold the decoder {type(step).__name__}; save as jittok")
     return {"type": "BPEDecoder", "suffix": step.suffix}
+
+
+#: By field: the attribute of a spec, the field of a Sequence that has its members, and what writes one of them.
+_WRITERS: dict[str, tuple[str, str, Callable[[Any], dict[str, Any]]]] = {
+    "normalizer": ("normalizers", "normalizers", _write_normalizer),
+    "pre_tokenizer": ("pre_tokenizers", "pretokenizers", _write_pre_tokenizer),
+    "post_processor": ("post_processors", "processors", _write_post_processor),
+    "decoder": ("decoders", "decoders", _write_decoder),
+}

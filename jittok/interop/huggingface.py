@@ -7,6 +7,8 @@ what the file stores. Encodings are views of the arrays of their batch: what nob
 from __future__ import annotations
 
 import copy
+import importlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,9 +19,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..encodings import Batch, Encoding, whole_number
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ..post_processing import check_truncation, room_for, windows
-from ..spec import AddedToken, RankModel, Template, TemplatePiece
+from ..spec import (
+    AddedToken,
+    BPEModel,
+    RankModel,
+    Template,
+    TemplatePiece,
+    UnigramModel,
+    WordLevelModel,
+    WordPieceModel,
+)
 from ..streaming import DecodeStream
 from ..tables import PRESENT
 from ..vocabulary import token_number
@@ -697,7 +708,7 @@ class HfTokenizer(TransformersCalls):
     Parameters
     ----------
     tokenizer
-        Any jittok tokenizer.
+        Any jittok tokenizer; or a model, as :attr:`model` takes it.
     **options
         Attributes of :class:`~jittok.interop.transformers.TransformersCalls`, as `pad_token`. A token that is not in the
         vocabulary becomes an added one.
@@ -711,6 +722,9 @@ class HfTokenizer(TransformersCalls):
     """
 
     def __init__(self, tokenizer: Tokenizer, **options: Any) -> None:
+        if not hasattr(tokenizer, "spec"):
+            document = {"version": "1.0", "model": _block_of(tokenizer, "model")}
+            tokenizer = _loaded(document)
         self.tokenizer = tokenizer
         self.encode_special_tokens = False
         self._truncation = _read_truncation(tokenizer.spec.stored_truncation)
@@ -817,6 +831,173 @@ class HfTokenizer(TransformersCalls):
 
     def __repr__(self) -> str:
         return f"<HfTokenizer of {self.tokenizer!r}>"
+
+    # ---------------------------------------------------------------------------------------------- components
+
+    @property
+    def normalizer(self) -> dict[str, Any] | None:
+        """The field of a tokenizer.json; may be set to one, to a component of tokenizers, to a type's name, or to None."""
+        return self._component("normalizer")
+
+    @normalizer.setter
+    def normalizer(self, value: Any) -> None:
+        from ..formats.tokenizer_json import read_normalizers
+
+        block = _block_of(value, "normalizer")
+        self._change(normalizers=() if block is None else read_normalizers(block))
+
+    @property
+    def pre_tokenizer(self) -> dict[str, Any] | None:
+        """As :attr:`normalizer`."""
+        return self._component("pre_tokenizer")
+
+    @pre_tokenizer.setter
+    def pre_tokenizer(self, value: Any) -> None:
+        from ..formats.tokenizer_json import read_pre_tokenizers
+
+        block = _block_of(value, "pre_tokenizer")
+        self._change(pre_tokenizers=() if block is None else read_pre_tokenizers(block))
+
+    @property
+    def post_processor(self) -> dict[str, Any] | None:
+        """As :attr:`normalizer`; its ids are those of known tokens."""
+        return self._component("post_processor")
+
+    @post_processor.setter
+    def post_processor(self, value: Any) -> None:
+        from ..formats.tokenizer_json import read_post_processors
+
+        block = _block_of(value, "post_processor")
+        spec = self.tokenizer.spec
+        known = {*np.flatnonzero(self.tokenizer._vocabulary.tables.flags & PRESENT).tolist()}
+        extra = {name: fact for name, fact in spec.extra.items() if name != "takes_pairs"}
+        self._change(post_processors=() if block is None else read_post_processors(block, known), extra=extra)
+
+    @property
+    def decoder(self) -> dict[str, Any] | None:
+        """As :attr:`normalizer`."""
+        return self._component("decoder")
+
+    @decoder.setter
+    def decoder(self, value: Any) -> None:
+        from ..formats.tokenizer_json import read_decoders
+
+        block = _block_of(value, "decoder")
+        self._change(decoders=() if block is None else read_decoders(block))
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """The field of a tokenizer.json, with the whole vocabulary; may be set to one, or to a model of tokenizers."""
+        return dict(json.loads(self.to_str())["model"])
+
+    @model.setter
+    def model(self, value: Any) -> None:
+        document = json.loads(self.to_str())
+        block = _block_of(value, "model")
+        if block is None:
+            raise ArgumentTypeError("model: expected a model, got None")
+        self.tokenizer = _loaded({**document, "model": block})
+
+    def _component(self, name: str) -> dict[str, Any] | None:
+        from ..formats.tokenizer_json import component
+
+        self._check_components()
+        return component(self.tokenizer.spec, name)
+
+    def _change(self, **steps: Any) -> None:
+        from ..tokenizer import Tokenizer
+
+        self._check_components()
+        self.tokenizer = Tokenizer(replace(self.tokenizer.spec, **steps))
+
+    def _check_components(self) -> None:
+        model = self.tokenizer.spec.model
+        if not isinstance(model, BPEModel | WordPieceModel | WordLevelModel | UnigramModel):
+            raise UnsupportedError(
+                f"a tokenizer of {type(model).__name__} has no components of tokenizers'; save it as a tokenizer.json, and "
+                "load that"
+            )
+
+    # ------------------------------------------------------------------------------------------------ training
+
+    def train(self, files: Iterable[str], trainer: Any = None) -> None:
+        """Learn another vocabulary from files, line by line.
+
+        Parameters
+        ----------
+        files
+            Paths.
+        trainer
+            A trainer of tokenizers, or of :mod:`jittok.interop.hf_training`; None for the model's with its defaults.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError, MissingFileError, TextError
+            The trainer does not fit, or a file cannot be read.
+        UnsupportedError
+            For Unigram, whose trainer in tokenizers has other rules than jittok's.
+        """
+        paths = [files] if isinstance(files, str) else list(files)
+        training = _training()
+        training.train(self, training.lines_of(paths), trainer)
+
+    def train_from_iterator(self, iterator: Iterable[Any], trainer: Any = None, length: int | None = None) -> None:
+        """Learn another vocabulary from texts.
+
+        Parameters
+        ----------
+        iterator
+            Texts, or lists of texts.
+        trainer
+            As for :meth:`train`.
+        length
+            Not used.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError, UnsupportedError
+            As :meth:`train`.
+        """
+        training = _training()
+        training.train(self, training.texts_of(iterator), trainer)
+
+    def train_new_from_iterator(
+        self,
+        text_iterator: Iterable[Any],
+        vocab_size: int,
+        length: int | None = None,
+        new_special_tokens: Sequence[Any] | None = None,
+        special_tokens_map: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> HfTokenizer:
+        """Return a tokenizer with the same components and a vocabulary learned from texts, as transformers does.
+
+        Parameters
+        ----------
+        text_iterator
+            Texts, or lists of texts.
+        vocab_size
+            Tokens wanted.
+        length
+            Not used.
+        new_special_tokens
+            Special tokens besides those that there are.
+        special_tokens_map
+            New names of special tokens.
+        **kwargs
+            Further attributes of the trainer.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError, UnsupportedError
+            As :meth:`train`.
+        """
+        training = _training()
+        texts = training.texts_of(text_iterator)
+        result: HfTokenizer = training.train_new(
+            self, texts, vocab_size, new_special_tokens, special_tokens_map, **kwargs
+        )
+        return result
 
     # ------------------------------------------------------------------------------------ truncation and padding
 
@@ -1113,6 +1294,8 @@ class HfTokenizer(TransformersCalls):
         return result
 
     def _template(self, has_pair: bool) -> tuple[TemplatePiece, ...]:
+        if has_pair:
+            self.tokenizer._post_processor.template(True, True)  # or an error, where the file has none for pairs
         for step in self.tokenizer.spec.post_processors:
             if isinstance(step, Template):
                 if not has_pair:
@@ -1313,6 +1496,8 @@ class HfTokenizer(TransformersCalls):
                 raise ArgumentTypeError(
                     f"tokens[{number}]: expected str or an added token, got {type(token).__name__}"
                 )
+            elif special and isinstance(token, AddedToken):
+                token = replace(token, special=True)
             elif special:
                 token.special = True
             content, is_special, single_word, lstrip, rstrip, normalized = _added_token_fields(token)
@@ -1388,6 +1573,35 @@ class HfFastTokenizer(HfTokenizer):
 
 
 # ---------------------------------------------------------------------------------------------------- helpers
+
+
+def _training() -> Any:
+    """The module that knows the trainers, which stand above this one."""
+    return importlib.import_module("jittok.interop.hf_training")
+
+
+def _block_of(component: Any, role: str) -> dict[str, Any] | None:
+    """A component as a tokenizer.json has it: those of tokenizers are pickled as that."""
+    if component is None:
+        return None
+    if isinstance(component, str):
+        return {"type": component}
+    if isinstance(component, Mapping):
+        return dict(component)
+    try:
+        block = json.loads(component.__getstate__())
+    except Exception as error:
+        raise ArgumentTypeError(
+            f"{role}: expected the object that a tokenizer.json has, or a component of tokenizers that can be pickled, got "
+            f"{type(component).__name__}"
+        ) from error
+    return dict(block)
+
+
+def _loaded(document: Mapping[str, Any]) -> Tokenizer:
+    from ..tokenizer import load_bytes
+
+    return load_bytes(json.dumps(document).encode("utf-8", "surrogatepass"), format="tokenizer.json")
 
 
 def _options(add_special_tokens: bool, truncation: Mapping[str, Any] | None, split_special_tokens: bool) -> dict[str, Any]:

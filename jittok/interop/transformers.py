@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -390,6 +391,14 @@ class TransformersCalls:
         missing = [token for token in wanted if backend.token_to_id(str(token)) is None]
         if missing:
             backend.add_special_tokens(missing)
+
+    def _take_settings(self, other: TransformersCalls, names: Mapping[str, str]) -> None:
+        """Take the settings of another object; `names` are new names of special tokens."""
+        for name in _SETTINGS:
+            setattr(self, name, copy.copy(getattr(other, name)))
+        self._named = {
+            role: None if token is None else names.get(token, token) for role, token in other._named.items()
+        }
 
     @property
     def _backend(self) -> HfTokenizer:

@@ -214,3 +214,53 @@ def prefetch(array: Any, index: int) -> None:
 def multiply(a: np.uint64, b: np.uint64) -> np.uint64:
     """Product modulo 2**64."""
     return np.uint64((int(a) * int(b)) & 0xFFFFFFFFFFFFFFFF)
+
+
+@machine_operation
+def bits_from(values: Any, index: int, least: np.float32) -> np.uint64:
+    """Which of the 64 items from `index` of a float32 array are `least` or more, as a 64-bit mask."""
+    block = values[int(index) : int(index) + 64] >= least
+    return np.uint64(sum(int(b) << i for i, b in enumerate(block)))
+
+
+@machine_operation
+def bits_of(value: np.float32) -> int:
+    """The bits of a float32, as an int32."""
+    return int(np.float32(value).view(np.int32))
+
+
+@machine_operation
+def put_exponentials(target: Any, to: int, source: Any, at: int, top: np.float32) -> np.float32:
+    """Write the exponentials of 64 items of a float32 array, each less `top`, to another; returns their sum.
+
+    None may be above `top` by more than rounding. Below -87 they are 0. By Cephes' polynomial for float32, to 2 units in
+    the last place; not contracted, so the same on every CPU.
+    """
+    value = source[int(at) : int(at) + 64] - np.float32(top)
+    is_small = ~(value >= EXP_LEAST)
+    value = np.where(is_small, np.float32(0), value)
+    power = (value * EXP_FACTOR - np.float32(0.5)).astype(np.int32)
+    whole = power.astype(np.float32)
+    value = value - whole * EXP_HIGH - whole * EXP_LOW
+    sums = np.full(64, EXP_TERMS[0], np.float32)
+    for term in EXP_TERMS[1:]:
+        sums = sums * value + term
+    sums = sums * (value * value) + value + np.float32(1)
+    sums = np.where(is_small, np.float32(0), (sums.view(np.int32) + (power << 23)).view(np.float32))
+    target[int(to) : int(to) + 64] = sums
+    width = 32
+    while width:
+        sums = sums[:width] + sums[width : 2 * width]
+        width //= 2
+    return sums[0]
+
+
+#: Of :func:`put_exponentials`: the least exponent, 1 / log 2, log 2 in two parts, the polynomial's terms.
+EXP_LEAST = np.float32(-87.0)
+EXP_FACTOR = np.float32(1.44269504)
+EXP_HIGH = np.float32(0.693359375)
+EXP_LOW = np.float32(-2.12194440e-4)
+EXP_TERMS = tuple(
+    np.float32(term)
+    for term in (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+)

@@ -9,6 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from jittok.kernels import machine
+
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _V64 = ir.VectorType(_I8, 64)
 
@@ -524,3 +526,82 @@ def multiply(typing_context: Any, a: Any, b: Any) -> Any:
         return builder.mul(arguments[0], arguments[1])
 
     return types.uint64(types.uint64, types.uint64), code
+
+
+_FLOAT = ir.FloatType()
+_F64 = ir.VectorType(_FLOAT, 64)
+
+
+def _float_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any, kind: Any) -> Any:
+    pointer = _byte_pointer(context, builder, array_type, array, builder.shl(index, ir.Constant(_I64, 2)))
+    return builder.bitcast(pointer, kind.as_pointer())
+
+
+def _same_floats(builder: Any, value: Any, kind: Any) -> Any:
+    """A vector whose items are all `value`."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count))
+
+
+@intrinsic
+def bits_from(typing_context: Any, values: Any, index: Any, least: Any) -> Any:
+    """Which of the 64 items from `index` of a float32 array are `least` or more, as a 64-bit mask."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _float_pointer(context, builder, signature.args[0], arguments[0], arguments[1], _F64)
+        block = builder.load(pointer)
+        block.align = 4
+        return builder.bitcast(builder.fcmp_ordered(">=", block, _same_floats(builder, arguments[2], _F64)), _I64)
+
+    return types.uint64(values, types.int64, types.float32), code
+
+
+@intrinsic
+def bits_of(typing_context: Any, value: Any) -> Any:
+    """The bits of a float32, as an int32."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.sext(builder.bitcast(arguments[0], _I32), _I64)
+
+    return types.int64(types.float32), code
+
+
+@intrinsic
+def put_exponentials(typing_context: Any, target: Any, to: Any, source: Any, at: Any, top: Any) -> Any:
+    """Write the exponentials of 64 items of a float32 array, each less `top`, to another; returns their sum."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into = _float_pointer(context, builder, signature.args[0], arguments[0], arguments[1], _F64)
+        block = builder.load(_float_pointer(context, builder, signature.args[2], arguments[2], arguments[3], _F64))
+        block.align = 4
+
+        def every(number: Any) -> Any:
+            return ir.Constant(_F64, [float(number)] * 64)
+
+        whole_numbers = ir.VectorType(_I32, 64)
+        value = builder.fsub(block, _same_floats(builder, arguments[4], _F64))
+        is_small = builder.fcmp_unordered("<", value, every(machine.EXP_LEAST))
+        value = builder.select(is_small, every(0), value)
+        power = builder.fptosi(builder.fsub(builder.fmul(value, every(machine.EXP_FACTOR)), every(0.5)), whole_numbers)
+        whole = builder.sitofp(power, _F64)
+        value = builder.fsub(value, builder.fmul(whole, every(machine.EXP_HIGH)))
+        value = builder.fsub(value, builder.fmul(whole, every(machine.EXP_LOW)))
+        sums = every(machine.EXP_TERMS[0])
+        for term in machine.EXP_TERMS[1:]:
+            sums = builder.fadd(builder.fmul(sums, value), every(term))
+        sums = builder.fadd(builder.fmul(sums, builder.fmul(value, value)), value)
+        sums = builder.bitcast(builder.fadd(sums, every(1)), whole_numbers)
+        sums = builder.add(sums, builder.shl(power, ir.Constant(whole_numbers, [23] * 64)))
+        sums = builder.select(is_small, every(0), builder.bitcast(sums, _F64))
+        builder.store(sums, into).align = 4
+        width = 32
+        while width:
+            halves = [
+                builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(_I32, width), list(range(part, part + width))))
+                for part in (0, width)
+            ]
+            sums = builder.fadd(*halves)
+            width //= 2
+        return builder.extract_element(sums, ir.Constant(_I32, 0))
+
+    return types.float32(target, types.int64, source, types.int64, types.float32), code

@@ -7,54 +7,54 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import kernel
-from jittok.kernels.machine import equal_bits, trailing_zeros
+from jittok.kernels.machine import copy_block, equal_bits, trailing_zeros
 
 #: Positions in what ``survey_texts`` writes.
 BLANK, LONG, WITH_NUL, WITH_LINE_SEPARATOR = range(4)
 
 
 @kernel
-def copy_lines(data: Any, size: int, value: int, out: Any, at: int, ends: Any) -> int:
+def copy_lines(data: Any, begin: int, size: int, value: int, out: Any, at: int, ends: Any) -> int:
     """Copy text without the bytes that end its lines.
 
     Parameters
     ----------
     data : uint8[m]
-        The text, in its first `size` bytes; the last of them ends a line.
-    size : int
+        The text.
+    begin, size : int
+        Where to begin, and the number of bytes up to which to go.
     value : int
         The byte that ends lines.
     out : uint8[n]
-        Receives the lines, from `at` on; at least 64 bytes longer than ``at + size``, as whole blocks are copied.
+        Receives the lines, from `at` on, and what follows the last end of one; at least 64 bytes longer than
+        ``at + size - begin``, as whole blocks are copied.
     at : int
-        Bytes that are there already, of the first line.
+        Bytes that are there already.
     ends : int64[k]
         Receives where each line ends in `out`; at least as many as there are.
 
     Returns
     -------
     int
-        Number of lines. Linear.
+        Number of ends of lines. Linear.
     """
     n = np.int64(0)
     o = np.int64(at)
-    first = np.int64(0)
+    first = np.int64(begin)
     # What is copied for the last line of a block may lie up to 64 bytes behind the block.
     while first + 128 <= size:
         bits = equal_bits(data, first, value)
-        for k in range(64):
-            out[np.uint64(o + k)] = data[np.uint64(first + k)]
-        begin = np.int64(0)
+        copy_block(out, o, data, first)
+        at_line = np.int64(0)
         while bits != 0:
             end = trailing_zeros(bits)
-            o += end - begin
+            o += end - at_line
             ends[np.uint64(n)] = o
             n += 1
-            begin = end + 1
-            for k in range(64):
-                out[np.uint64(o + k)] = data[np.uint64(first + begin + k)]
+            at_line = end + 1
+            copy_block(out, o, data, first + at_line)
             bits &= bits - np.uint64(1)
-        o += 64 - begin
+        o += 64 - at_line
         first += 64
     for i in range(first, size):
         if int(data[np.uint64(i)]) == value:
@@ -63,6 +63,40 @@ def copy_lines(data: Any, size: int, value: int, out: Any, at: int, ends: Any) -
         else:
             out[np.uint64(o)] = data[np.uint64(i)]
             o += 1
+    return n
+
+
+@kernel
+def ends_of_lines(data: Any, value: int, ends: Any) -> int:
+    """Find where lines end.
+
+    Parameters
+    ----------
+    data : uint8[m]
+        The text.
+    value : int
+        The byte that ends lines.
+    ends : int64[k]
+        Receives the place behind each such byte; as many as there are, m at most.
+
+    Returns
+    -------
+    int
+        Their number. Linear.
+    """
+    n = np.int64(0)
+    first = np.int64(0)
+    while first + 64 <= data.size:
+        bits = equal_bits(data, first, value)
+        while bits != 0:
+            ends[np.uint64(n)] = first + trailing_zeros(bits) + 1
+            n += 1
+            bits &= bits - np.uint64(1)
+        first += 64
+    for i in range(first, data.size):
+        if int(data[np.uint64(i)]) == value:
+            ends[np.uint64(n)] = i + 1
+            n += 1
     return n
 
 

@@ -183,7 +183,7 @@ def next_letter(data: Any, at: int, is_byte_level: int) -> tuple[int, int]:
 @kernel
 def fill_cells(
     data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, least: int, cells: Any,
-    weights: Any,
+    weights: Any, n_weights: int,
 ) -> int:  # fmt: skip
     """Write words as cells of letters.
 
@@ -199,7 +199,9 @@ def fill_cells(
     cells
         int32[CELL * (m + n + 1)]: written.
     weights
-        int64[k + 1]: receives the counts of 2**31 and more, from 1 on.
+        int64[k + 1]: receives the counts of 2**31 and more, from ``n_weights + 1`` on.
+    n_weights
+        Those of other words.
 
     Returns
     -------
@@ -209,7 +211,7 @@ def fill_cells(
     cells[0] = BOUNDARY
     cells[1] = -1
     used = 1
-    n_weights = 0
+    n_weights = np.int64(n_weights)
     for word in range(indptr.size - 1):
         at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
         weight = np.int64(counts[word])
@@ -453,6 +455,86 @@ def place_pairs(training: Any, used: int, budget: int) -> int:
         at += 1
     numbers[CELL_AT] = at
     return DONE if at >= used - 1 else PAUSED
+
+
+@kernel
+def join_pairs(training: Any, table: Any, others: Any, n_others: int, number: Any) -> int:
+    """Add the pairs that ``count_pairs`` counted in another part of the cells.
+
+    Parameters
+    ----------
+    training : Training
+        It has room for them.
+    table
+        int32[2**k], all -1: scratch, twice as large as all pairs together.
+    others : Pairs
+        Those of the other part.
+    n_others
+        Their number.
+    number
+        int32[n_others], set: which pair each is here.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    numbers, pairs = training.numbers, training.pairs
+    mask = np.uint64(table.size - 1)
+    n_pairs = numbers[PAIRS]
+    for pair in range(n_pairs):
+        slot = pair_slot(pairs.left[pair], pairs.right[pair], mask)
+        while table[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        table[slot] = pair
+    for other in range(n_others):
+        left, right = np.int64(others.left[other]), np.int64(others.right[other])
+        slot = pair_slot(left, right, mask)
+        pair = np.int64(table[slot])
+        while pair >= 0 and (np.int64(pairs.left[pair]) != left or np.int64(pairs.right[pair]) != right):
+            slot = (slot + np.uint64(1)) & mask
+            pair = np.int64(table[slot])
+        if pair < 0:
+            pair = n_pairs
+            table[slot] = pair
+            new_pair(pairs, pair, left, right)
+            n_pairs += 1
+        pairs.count[pair] += others.count[other]
+        pairs.size[pair] += others.size[other]
+        number[other] = pair
+    numbers[PAIRS] = n_pairs
+    return 0
+
+
+@kernel
+def place_part(training: Any, first: int, last: int, number: Any, following_place: Any) -> int:
+    """List the places of pairs in a part of the cells.
+
+    Parameters
+    ----------
+    training : Training
+    first, last
+        The cells, ``[first, last)``.
+    number
+        int32[k]: which pair is meant by a number that the cells hold; they hold the pair afterwards.
+    following_place
+        int32[pairs]: where in ``Training.places`` the next place of each pair belongs.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    cells, places = training.cells, training.places
+    for at in range(first, last):
+        pair = np.int64(cells[np.uint64(CELL * at + 1)])
+        if pair >= 0:
+            pair = np.int64(number[np.uint64(pair)])
+            cells[np.uint64(CELL * at + 1)] = pair
+            place = np.int64(following_place[np.uint64(pair)])
+            following_place[np.uint64(pair)] = place + 1
+            places[np.uint64(place)] = at
+    return 0
 
 
 @inlined

@@ -235,6 +235,55 @@ def lay_out_words(data: Any, indptr: Any, counts: Any, letter_of: Any, cells: An
     return n
 
 
+@kernel
+def check_cells(trainer: Any) -> int:
+    """Whether symbols, pairs and marks, which are in range, agree with each other, so that no merge leaves the cells.
+
+    Parameters
+    ----------
+    trainer : Trainer
+
+    Returns
+    -------
+    int
+        The number of cells, or that of the first one that is wrong; -1 for a pair, -2 for a mark.
+
+    Notes
+    -----
+    Linear in cells and pairs.
+    """
+    cells, kind, numbers = trainer.cells, trainer.kind, trainer.numbers
+    for pair in range(numbers[N_PAIRS]):
+        length = (kind[trainer.left[pair]] & LENGTH_MASK) + (kind[trainer.right[pair]] & LENGTH_MASK)
+        if length != np.int64(trainer.pair_key[pair] >> np.uint64(KEY_SHIFT)) or length > numbers[MOST_LETTERS]:
+            return -1
+    for symbol in range(kind.size):
+        if trainer.left_mark[symbol] > numbers[N_PIECES] or trainer.right_mark[symbol] > numbers[N_PIECES]:
+            return -2
+    n = cells.size // CELL
+    at = np.int64(0)
+    while at < n:
+        symbol = np.int64(cells[CELL * at + SYMBOL])
+        pair = np.int64(cells[CELL * at + PAIR])
+        length = max(np.int64(kind[symbol]) & LENGTH_MASK, 1)
+        if symbol == NOTHING:
+            if pair != NO_PAIR:
+                return at
+            at += 1
+            continue
+        # After the last cell of a symbol comes another cell: the last of all is empty.
+        if at + length >= n or cells[CELL * (at + length - 1) + SYMBOL] != symbol:
+            return at
+        for inner in range(at + 1, at + length):
+            if cells[CELL * inner + PAIR] != NO_PAIR:
+                return inner
+        following = cells[CELL * (at + length) + SYMBOL]
+        if pair != NO_PAIR and (trainer.left[pair] != symbol or trainer.right[pair] != following):
+            return at
+        at += length
+    return n
+
+
 @helper
 def joined_kind(a: int, b: int, rules: int, most: int) -> int:
     """What a piece of two symbols may be joined to, or -1 if it is not valid."""

@@ -371,6 +371,80 @@ def keep_pieces(
 
 
 @kernel
+def valid_pieces(text: Any, indptr: Any, letters: Any, flags: int, most: int, valid: Any) -> int:
+    """Say which strings may be pieces.
+
+    Parameters
+    ----------
+    text, indptr
+        int32[m], int64[n + 1]: symbols of all strings, and where each begins.
+    letters, flags
+        What may be a piece.
+    most
+        Characters of the longest piece.
+    valid
+        uint8[n], set: 1 for those that may.
+
+    Returns
+    -------
+    int
+        0. Linear.
+    """
+    for k in range(len(valid)):
+        length = indptr[k + 1] - indptr[k]
+        valid[k] = 1 if 0 < length <= most and is_piece(text, indptr[k], length, letters, flags) else 0
+    return 0
+
+
+@inlined
+def first_rank(text: Any, order: Any, string: Any, first: int, length: int, is_behind: int) -> int:
+    """The first suffix that does not come before a string; with `is_behind` 1, that comes behind all that begin with it."""
+    low, high = np.int64(0), np.int64(len(order))
+    while low < high:
+        middle = (low + high) >> 1
+        at = np.int64(order[np.uint64(middle)])
+        k = np.int64(0)
+        difference = np.int64(0)
+        while k < length and difference == 0:
+            # The last symbol of the text is smaller than all that strings have, so that none goes beyond it.
+            difference = np.int64(text[np.uint64(at + k)]) - np.int64(string[np.uint64(first + k)])
+            k += 1
+        if difference < 0 or (difference == 0 and is_behind != 0):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def find_strings(text: Any, order: Any, strings: Any, indptr: Any, begin: int, end: int, left: Any, right: Any) -> int:
+    """Find where strings occur.
+
+    Parameters
+    ----------
+    text, order
+        int32[n], and its suffix array; its last symbol is its least.
+    strings, indptr
+        int32[m], int64[k + 1]: symbols of all strings, none of which is the least, and where each begins.
+    begin, end
+        The strings to look for, ``[begin, end)``.
+    left, right
+        int32[k], set: the first and last rank of the suffixes that begin with it; the last is before the first where it
+        does not occur.
+
+    Returns
+    -------
+    int
+        0. A string takes log n comparisons.
+    """
+    for k in range(begin, end):
+        length = indptr[k + 1] - indptr[k]
+        left[k] = first_rank(text, order, strings, indptr[k], length, 0)
+        right[k] = first_rank(text, order, strings, indptr[k], length, 1) - 1
+    return 0
+
+
+@kernel
 def place_pieces(order: Any, candidates: Any, piece: Any, stack: Any, parent: Any, occurrence: Any, lowest: Any) -> int:
     """Find the longest seed piece that begins at each position, and for each piece the next shorter one.
 
@@ -1199,15 +1273,17 @@ def lose(
 
 
 @kernel
-def find_unreachable(lattices: Any, scores: Any, shift: int, place: Any, length: Any, scratch: Any, unreachable: Any) -> int:
+def find_unreachable(
+    lattices: Any, first: int, last: int, scores: Any, shift: int, place: Any, length: Any, scratch: Any, unreachable: Any
+) -> int:
     """Mark pieces whose own characters have a better segmentation without them.
 
     Parameters
     ----------
-    lattices, scores, shift, place, length, scratch
+    lattices, first, last, scores, shift, place, length, scratch
         As for :func:`lose`.
     unreachable
-        uint8[pieces], set.
+        uint8[pieces], set for these pieces.
 
     Returns
     -------
@@ -1215,7 +1291,7 @@ def find_unreachable(lattices: Any, scores: Any, shift: int, place: Any, length:
         How many are.
     """
     found = np.int64(0)
-    for piece in range(len(unreachable)):
+    for piece in range(first, last):
         n = np.int64(length[piece])
         best = _UNREACHED
         if n > 1:

@@ -24,9 +24,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jittok.build.merge_tables import byte_alphabet
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.spec import AddedToken, BPEModel, ByteLevel, RankModel, TokenizerSpec
-from jittok.training.progress import check_checkpoint
+from jittok.training.progress import check_checkpoint, check_unreachable
 from jittok.training.steps import Steps, read_steps
 from jittok.training.vocabulary_learning import (
     BPEOptions,
@@ -34,8 +35,8 @@ from jittok.training.vocabulary_learning import (
     Start,
     Unreachable,
     bpe_options,
+    check_room,
     check_sizes,
-    check_unreachable,
     chosen_decoders,
     chosen_post_processors,
     first_merges,
@@ -178,7 +179,7 @@ def train_bpe(
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
-    unreachable: Unreachable = "warn",
+    unreachable: Unreachable | None = None,
     **options: Any,
 ) -> Any:
     """Learn a byte-pair vocabulary.
@@ -207,6 +208,7 @@ def train_bpe(
         Strings or :class:`~jittok.AddedToken`; they get the first ids.
     initial_alphabet
         Letters that become tokens even if they are not in the texts; of a byte-level model, in its byte alphabet.
+        "byte-level": all 256 of that, without which bytes that are not in the texts are lost when encoding.
     limit_alphabet
         Most letters to keep; the others vanish from the words.
     max_token_length
@@ -233,9 +235,9 @@ def train_bpe(
     resume
         A checkpoint to go on from, instead of `texts`, to the same result. All other arguments must be as before.
     unreachable
-        What to do if there are fewer pairs than `vocab_size` needs, or more letters than it allows: "error"; "warn",
-        and return the largest vocabulary that can be reached, or all letters, as tokenizers does; "stop", return the
-        largest without a warning, but raise where it would be larger than asked for.
+        What to do if there are fewer pairs than `vocab_size` needs: "error"; "warn", and return the largest vocabulary
+        that can be reached; "stop", return it without a warning. None: "warn", and with rules="sentencepiece" what
+        ``hard_vocab_limit`` says. More letters and special tokens than `vocab_size` are always an error.
     **options
         Of the texts: ``field``, ``column``, ``errors`` and ``keep_line_ends`` of :func:`jittok.count_words`. With
         rules="sentencepiece", of the trainer.
@@ -265,10 +267,19 @@ def train_bpe(
         raise ArgumentError(f"rules={rules!r}: expected 'tokenizers' or 'sentencepiece'")
     reading = reading_arguments(options, threads, memory_limit, progress)
     check_unreachable(unreachable)
+    if unk_token is not None and not isinstance(unk_token, str):
+        raise ArgumentTypeError(f"unk_token: expected a str or None, got {type(unk_token).__name__}")
+    for name, flag in (("fuse_unk", fuse_unk), ("byte_fallback", byte_fallback)):
+        if not isinstance(flag, bool):
+            raise ArgumentTypeError(f"{name}: expected True or False, got {flag!r}")
     check_checkpoint(checkpoint)
     sizes = check_sizes(vocab_size, vocab_sizes)
     known = None if base is None else read_base(base)
     if known is not None:
+        ours = {"unk_token": unk_token, "decoder": decoder, "post_processor": post_processor}
+        for name, value in {**ours, "fuse_unk": fuse_unk or None, "byte_fallback": byte_fallback or None}.items():
+            if value is not None:
+                raise ArgumentError(f"{name}: the base has its own; leave the argument out")
         if continuing_subword_prefix is None:
             continuing_subword_prefix = known.model.continuing_subword_prefix
         if end_of_word_suffix is None:
@@ -306,14 +317,22 @@ def train_bpe(
         steps = read_steps(normalizer, pre_tokenizer)
         settings = {**what, "steps": steps.settings()}
         start = resumed(resume, settings, texts, counts)
-    tokens, merges = learn(start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress)
+    asked = vocab_size is not None or vocab_sizes is not None
+    if asked:
+        check_room(sizes, start.n_first, known is not None)
+    if unk_token is not None and unk_token not in start.tokens:
+        raise ArgumentError(f"unk_token={unk_token!r} is not in the vocabulary; add it to special_tokens")
+    learned = learn(
+        start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress, threads=thread_count(threads)
+    )
+    tokens = learned.tokens
     results = {}
     for size in sizes:
-        used = first_merges(merges, start.n_first, size)
+        used = first_merges(learned.merges, start.n_first, size)
         n = max(min(len(tokens), size), start.n_first)
-        if vocab_size is not None or vocab_sizes is not None or unreachable == "error":
-            report_size(size, n, start.n_first, unreachable)
-        pairs = pairs_of(used, tokens)
+        if asked or unreachable == "error":
+            report_size(size, n, unreachable)
+        pairs = pairs_of(learned, used)
         if known is None:
             spec = _new_spec(tokens[:n], pairs, chosen, steps, unk_token, fuse_unk, byte_fallback, decoder, post_processor)
         else:
@@ -339,9 +358,7 @@ def _new_spec(
     decoder: object,
     post_processor: object,
 ) -> TokenizerSpec:
-    vocab = {token: number for number, token in enumerate(tokens)}
-    if unk_token is not None and unk_token not in vocab:
-        raise ArgumentError(f"unk_token={unk_token!r} is not in the vocabulary; add it to special_tokens")
+    vocab = dict(zip(tokens, range(len(tokens)), strict=True))
     prefix, suffix = options.continuing_subword_prefix, options.end_of_word_suffix
     model = BPEModel(vocab, tuple(pairs), unk_token, fuse_unk, byte_fallback, prefix or None, suffix or None)
     return TokenizerSpec(

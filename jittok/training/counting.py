@@ -93,7 +93,9 @@ class Counting:
         progress
             Is told of bytes.
         """
-        some = list(islice(batches, 2))
+        some = list(islice(batches, 1))
+        if sum(int(batch.indptr[-1] - batch.indptr[0]) for batch in some) < PARALLEL_BYTES:
+            some += islice(batches, 1)
         n_bytes = sum(int(batch.indptr[-1] - batch.indptr[0]) for batch in some)
         n_threads = self._n_threads if len(some) == 2 or n_bytes >= PARALLEL_BYTES else 1
         source = _pieces(chain(some, batches))

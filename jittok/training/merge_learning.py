@@ -12,12 +12,19 @@ from jittok.errors import ArgumentError
 from jittok.kernels import train_bpe as kernels
 from jittok.kernels import train_wordpiece as likelihood
 from jittok.tables import read_only
+from jittok.training.workers import Workers
 
 #: Places that a call of a kernel visits, about: some hundredths of a second.
 SLICE = 1 << 20
 #: Pairs, and events of a merge, that there is room for at first.
 FIRST_PAIRS = 1 << 12
 FIRST_EVENTS = 1 << 12
+#: Pairs that a new symbol makes, about.
+PAIRS_OF_SYMBOL = 8
+#: Bytes of words that are worth a thread of their own.
+PART_BYTES = 1 << 17
+#: Tokens whose strings are made at a time.
+STRINGS = 1 << 12
 #: Bytes of a token, about.
 TOKEN_BYTES = 10
 #: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
@@ -106,15 +113,25 @@ class MergeLearner:
         What restricts merges.
     size
         Number of tokens to have in the end.
+    threads
+        At most so many for the first count of pairs; what is learned does not depend on it.
     """
 
     def __init__(
-        self, words: Words | Letters, tokens: Sequence[str], lengths: Sequence[int], rules: Rules, size: int
+        self,
+        words: Words | Letters,
+        tokens: Sequence[str],
+        lengths: Sequence[int],
+        rules: Rules,
+        size: int,
+        threads: int = 1,
     ) -> None:
         self._prefix = np.frombuffer(rules.prefix, np.uint8)
         # A word of one letter has no pairs, but counts for its letter's likelihood.
         self._least = 1 if rules.by_likelihood else 2
-        cells, used, weights = _cells(words, self._least)
+        self._workers = Workers(threads)
+        cells, self._bounds, weights = _cells(words, self._least, self._workers)
+        used = self._bounds[-1]
         if used > _LARGEST // 3:
             raise ArgumentError(
                 f"the words have {used:,} letters in all, more than {_LARGEST // 3:,}; leave out rare words, or cut texts"
@@ -168,7 +185,7 @@ class MergeLearner:
 
     # ------------------------------------------------------------------------------------------------------- running
 
-    def run(self, after_slice: Callable[[int], object] = lambda size: None) -> bool:
+    def run(self, after_slice: Callable[[int], object] = lambda size: None, places: int | None = None) -> bool:
         """Learn merges until there are as many tokens as wanted, or no pair is left.
 
         Parameters
@@ -176,6 +193,8 @@ class MergeLearner:
         after_slice
             Called every few hundredths of a second, with the number of tokens. When it raises, nothing is lost: learning
             goes on with another call.
+        places
+            Places that a slice visits, about; None: :data:`SLICE`.
 
         Returns
         -------
@@ -183,12 +202,18 @@ class MergeLearner:
             Whether there are as many tokens as wanted.
         """
         if not self._is_counted:
-            self._count_pairs(after_slice)
+            if len(self._bounds) > 2:
+                self._count_pairs_of_parts()
+            else:
+                self._count_pairs(after_slice)
+            self._begin_queue()
+            self._is_counted = True
+        budget = SLICE if places is None else min(places, SLICE)
         while True:
             if self._scores is None:
-                status = kernels.learn_merges(self._training, self._prefix, SLICE)
+                status = kernels.learn_merges(self._training, self._prefix, budget)
             else:
-                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, SLICE)
+                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, budget)
             if status in (kernels.DONE, kernels.EXHAUSTED):
                 return bool(status == kernels.DONE)
             if status == kernels.PAUSED:
@@ -212,6 +237,60 @@ class MergeLearner:
         del table
         while kernels.place_pairs(self._training, self._used, 4 * SLICE) != kernels.DONE:
             after_slice(self.size)
+
+    def _count_pairs_of_parts(self) -> None:
+        """The same on threads, each with a part of the cells. What is interrupted cannot go on."""
+        training, workers = self._training, self._workers
+
+        def count(part: int) -> tuple[kernels.Pairs, int]:
+            numbers = training.numbers.copy()
+            numbers[kernels.CELL_AT] = max(self._bounds[part], 1)
+            own = training._replace(numbers=numbers, pairs=_no_pairs(FIRST_PAIRS))
+            table = np.full(1 << 14, -1, np.int32)
+            while not workers.is_stopped.is_set():
+                status = kernels.count_pairs(own, table, self._bounds[part + 1], SLICE)
+                if status == kernels.MORE_TABLE:
+                    table = np.full(2 * len(table), -1, np.int32)
+                elif status == kernels.MORE_PAIRS:
+                    n = int(numbers[kernels.PAIRS])
+                    own = own._replace(pairs=kernels.Pairs(*(_larger(array, n, 2 * n + 4) for array in own.pairs)))
+                elif status == kernels.DONE:
+                    break
+            return own.pairs, int(numbers[kernels.PAIRS])
+
+        parts = list(range(len(self._bounds) - 1))
+        counted = list(workers.map(count, parts))
+        total = sum(n for _, n in counted) + 1
+        self._training = training = training._replace(
+            pairs=_no_pairs(total), level=np.empty(total, np.int32), links=np.empty(2 * total, np.int32)
+        )
+        number = [np.empty(n, np.int32) for _, n in counted]
+        table = np.empty(_power_of_two(2 * total), np.int32)
+        for (pairs, n), numbers in zip(counted, number, strict=True):
+            table[:] = -1
+            kernels.join_pairs(training, table, pairs, n, numbers)
+        n_pairs = self._number(kernels.PAIRS)
+        sizes = training.pairs.size[:n_pairs]
+        begin = np.zeros(n_pairs + 1, np.int32)
+        np.cumsum(sizes, out=begin[1:])
+        training.numbers[kernels.PLACES] = begin[-1]
+        training.pairs.begin[:n_pairs] = begin[:-1]
+        following = [begin[:-1].copy()]
+        for (pairs, n), numbers in zip(counted[:-1], number, strict=False):
+            following.append(following[-1].copy())
+            following[-1][numbers] += pairs.size[:n]
+
+        def place(part: int) -> None:
+            for first in range(max(self._bounds[part], 1), self._bounds[part + 1], SLICE):
+                if not workers.is_stopped.is_set():
+                    last = min(first + SLICE, self._bounds[part + 1])
+                    kernels.place_part(training, first, last, number[part], following[part])
+
+        for _ in workers.map(place, parts):
+            pass
+
+    def _begin_queue(self) -> None:
+        """Let all pairs wait."""
         heap = self._heap_size()
         self._training = self._training._replace(heap_count=np.empty(heap, np.int64), heap_pair=np.empty(heap, np.int32))
         if self._scores is None:
@@ -219,7 +298,6 @@ class MergeLearner:
         else:
             self._scores = self._scores._replace(heap_score=np.empty(heap, np.float64), heap_pair=np.empty(heap, np.int32))
             likelihood.start_scores(self._training, self._scores, self._used)
-        self._is_counted = True
 
     def _heap_size(self) -> int:
         """Room in a heap for all pairs and, several times, for those of a symbol."""
@@ -230,7 +308,8 @@ class MergeLearner:
         training = self._training
         if status == kernels.MORE_PAIRS:
             used = self._number(kernels.PAIRS)
-            size = 2 * used + len(training.chains) + 4
+            # Most symbols make few pairs; what is not used takes no memory.
+            size = 2 * used + PAIRS_OF_SYMBOL * len(training.tokens.length) + 4
             training = training._replace(
                 pairs=kernels.Pairs(*(_larger(array, used, size) for array in training.pairs)),
                 level=_larger(training.level, self._number(kernels.LEVEL_PAIRS), size),
@@ -285,17 +364,16 @@ class MergeLearner:
         """Letters of each token."""
         return self._training.tokens.length[: self.size]
 
+    def strings(self, first: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The strings of the tokens from `first` on, for :func:`strings_of`; they stay as they are."""
+        tokens = self._training.tokens
+        indptr = tokens.indptr[first : self.size + 1]
+        return tokens.data[int(indptr[0]) : int(indptr[-1])], indptr
+
     @property
     def tokens(self) -> list[str]:
         """The strings of all tokens."""
-        tokens = self._training.tokens
-        data = tokens.data[: self._number(kernels.BYTES)]
-        # Where strings begin, in codepoints: all bytes but those that continue one.
-        begins = np.zeros(len(data) + 1, np.int64)
-        np.cumsum((data & 0xC0) != 0x80, out=begins[1:])
-        places = begins[tokens.indptr[: self.size + 1]].tolist()
-        text = data.tobytes().decode("utf-8", "surrogatepass")
-        return [text[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+        return strings_of(*self.strings())
 
     def words(self) -> Words:
         """The words as they are by now: with these, and the tokens, learning can go on elsewhere."""
@@ -307,29 +385,77 @@ class MergeLearner:
         return Words(symbols[: int(indptr[n])], indptr[: n + 1], counts[:n])
 
 
-def _cells(words: Words | Letters, least: int) -> tuple[NDArray[np.int32], int, NDArray[np.int64]]:
-    """Words as cells, the number of these, and counts that are too large for cells."""
+def strings_of(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
+    """Strings that lie one after another in UTF-8.
+
+    Parameters
+    ----------
+    data, indptr
+        uint8[m], int64[n + 1]: string `i` is ``data[indptr[i] - indptr[0]:indptr[i + 1] - indptr[0]]``.
+    """
+    strings: list[str] = []
+    for first in range(0, len(indptr) - 1, STRINGS):
+        bounds = indptr[first : first + STRINGS + 1] - indptr[0]
+        strings += _some_strings(data[int(bounds[0]) : int(bounds[-1])], bounds - bounds[0])
+    return strings
+
+
+def _some_strings(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
+    n = len(indptr) - 1
+    # Cut by CPython at a letter that is in none of them, which is faster than one by one.
+    separator = next((byte for byte in b"\n\0 \t\r" if not (data == byte).any()), None)
+    if separator is None:
+        text, bounds = data.tobytes(), indptr.tolist()
+        return [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds, bounds[1:], strict=False)]
+    joined = np.full(len(data) + n - 1, separator, np.uint8)
+    joined[np.arange(len(data)) + np.repeat(np.arange(n), np.diff(indptr))] = data
+    return joined.tobytes().decode("utf-8", "surrogatepass").split(chr(separator))
+
+
+def _cells(
+    words: Words | Letters, least: int, workers: Workers
+) -> tuple[NDArray[np.int32], list[int], NDArray[np.int64]]:
+    """Words as cells, where the cells of each thread begin and end, and counts that are too large for cells."""
     counts = read_only(np.ascontiguousarray(words.counts, np.int64))
-    weights = np.zeros(1 + int((counts > kernels.MOST_IN_CELL).sum()), np.int64)
+    is_large = counts > kernels.MOST_IN_CELL
+    weights = np.zeros(1 + int(is_large.sum()), np.int64)
+    indptr = read_only(words.indptr)
     if isinstance(words, Words):
-        cells = np.empty(kernels.CELL * (len(words.symbols) + len(words.indptr)), np.int32)
-        used = kernels.fill_cells_of_symbols(
-            read_only(words.symbols), read_only(words.indptr), counts, least, cells, weights
+        cells = np.empty(kernels.CELL * (len(words.symbols) + len(indptr)), np.int32)
+        used = kernels.fill_cells_of_symbols(read_only(words.symbols), indptr, counts, least, cells, weights)
+        return cells, [0, int(used)], weights
+    data, symbols, n = read_only(words.data), read_only(words.symbols), len(counts)
+    n_parts = min(workers.threads, int(indptr[-1]) // PART_BYTES)
+    if n_parts < 2:
+        firsts = [0, n]
+    else:
+        firsts = np.searchsorted(indptr, np.arange(n_parts + 1) * (int(indptr[-1]) / n_parts)).tolist()
+        firsts[-1] = n
+    # Room for a cell for each byte or codepoint, and one behind each word.
+    bounds = [0]
+    for first, last in zip(firsts, firsts[1:], strict=False):
+        part = data[int(indptr[first]) : int(indptr[last])]
+        letters = len(part) if words.byte_level or len(firsts) == 2 else int(np.count_nonzero((part & 0xC0) != 0x80))
+        bounds.append(bounds[-1] + letters + last - first + 1)
+    cells = np.empty(kernels.CELL * bounds[-1], np.int32)
+
+    def fill(part: int) -> int:
+        first, last = firsts[part : part + 2]
+        own = cells[kernels.CELL * bounds[part] : kernels.CELL * bounds[part + 1]]
+        used = int(
+            kernels.fill_cells(
+                data, indptr[first : last + 1], counts[first:last], int(words.byte_level), int(words.last_differs),
+                symbols, least, own, weights, int(is_large[:first].sum()),
+            )  # fmt: skip
         )
-        return cells, int(used), weights
-    cells = np.empty(kernels.CELL * (len(words.data) + len(words.indptr)), np.int32)
-    used = kernels.fill_cells(
-        read_only(words.data),
-        read_only(words.indptr),
-        counts,
-        int(words.byte_level),
-        int(words.last_differs),
-        read_only(words.symbols),
-        least,
-        cells,
-        weights,
-    )
-    return cells, int(used), weights
+        if part < len(firsts) - 2:  # words that are left out leave room before the next part
+            rest = own[kernels.CELL * used :].reshape(-1, kernels.CELL)
+            rest[:, 0], rest[:, 1] = kernels.BOUNDARY, -1
+        return used
+
+    used = list(workers.map(fill, list(range(len(firsts) - 1))))[-1]
+    bounds[-1] = bounds[-2] + used
+    return cells, bounds, weights
 
 
 def _no_pairs(capacity: int) -> kernels.Pairs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,20 @@ class Slices:
         return self._size
 
 
+def check_unreachable(value: str | None) -> None:
+    """Raise unless `value` says what to do about a size that cannot be reached."""
+    if value not in (None, "error", "warn", "stop"):
+        raise ArgumentError(f"unreachable={value!r}: expected 'error', 'warn' or 'stop'")
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn of what a caller of the package gave: the warning is located at the caller's line."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 def check_no_words(texts: object, counts: object) -> None:
     """Raise if texts or counts come with a checkpoint to go on from, which has words of its own."""
     if texts is not None or counts is not None:
@@ -134,6 +149,8 @@ def check_checkpoint(path: str | os.PathLike[str] | None) -> None:
     if not isinstance(path, str | os.PathLike):
         raise ArgumentTypeError(f"checkpoint: expected the path of a file, got {type(path).__name__}")
     file = Path(path)
+    if "\0" in str(file):
+        raise OutputError(f"checkpoint: {str(file)!r} has a NUL character, which no file name can have")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

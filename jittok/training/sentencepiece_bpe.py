@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +17,7 @@ from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWar
 from jittok.memory import zeros
 from jittok.tables import read_only
 from jittok.training.character_coverage import balanced_pieces
-from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words, check_unreachable, warn_caller
 from jittok.training.sentencepiece_corpus import (
     Alphabet,
     CountedWords,
@@ -32,7 +31,6 @@ from jittok.training.sentencepiece_corpus import (
 from jittok.training.sentencepiece_options import (
     BLANK,
     SentencePieceOptions,
-    check_unreachable,
     checkpoint_settings,
     model_spec,
     sentencepiece_options,
@@ -137,10 +135,12 @@ class PieceLearner:
         # All letters of all pieces, one piece after another.
         indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         cells = np.repeat(trainer.piece_where[:made] - indptr[:-1], lengths) + np.arange(int(indptr[-1]))
-        letters = self.letters[trainer.cells[kernels.CELL * cells + kernels.LETTER]]
-        text = letters.astype("<u4").tobytes().decode("utf-32-le")
-        bounds = indptr.tolist()
-        pieces = [text[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+        # No piece has NUL, so they can be cut there at once.
+        text = np.zeros(int(indptr[-1]) + made, "<u4")
+        text[np.arange(int(indptr[-1])) + np.repeat(np.arange(made), lengths)] = self.letters[
+            trainer.cells[kernels.CELL * cells + kernels.LETTER]
+        ]
+        pieces = text.tobytes().decode("utf-32-le").split("\0")[:-1]
         return LearnedPieces(pieces, trainer.piece_count[:made].copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -173,7 +173,12 @@ class PieceLearner:
             letters = np.array(state["letters"])
         except KeyError as error:
             raise FormatError(f"the checkpoint has no {error}; train from the beginning") from None
-        problem = _fault_of(fields, letters)
+        try:
+            problem = _fault_of(fields, letters)
+        except (ValueError, IndexError):  # of sizes that do not fit
+            problem = "sizes"
+        if not problem and int(kernels.check_cells(kernels.Trainer(**fields))) < len(fields["cells"]) // kernels.CELL:
+            problem = "symbols and pairs"
         if problem:
             raise FormatError(f"the checkpoint contradicts itself ({problem}); train from the beginning")
         n_cells = len(fields["cells"]) // kernels.CELL
@@ -184,7 +189,10 @@ class PieceLearner:
         return PieceLearner(kernels.Trainer(**fields), letters)
 
 
-_SYMBOL_FIELDS = ("kind", "key", "left_mark", "left_pair", "right_mark", "right_pair")
+_DTYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("weights", "kind", "count", "begin", "heap_count", "piece_count", "numbers"), np.int64),
+    **dict.fromkeys(("key", "pair_key"), np.uint64),
+}
 _PAIR_FIELDS = ("count", "pair_key", "where", "left", "right", "begin", "n_places")
 _HEAP_FIELDS = ("heap_count", "heap_pair")
 
@@ -200,6 +208,10 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
     from jittok.kernels import train_sentencepiece_bpe as kernels
 
     numbers, cells = fields["numbers"], fields["cells"]
+    for name, array in (*fields.items(), ("letters", letters)):
+        expected = np.uint32 if name == "letters" else _DTYPES.get(name, np.int32)
+        if array.dtype != expected or array.ndim != 1:
+            return f"type or shape of {name}"
     if numbers.shape != (16,) or len(cells) % kernels.CELL or len(cells) < 2 * kernels.CELL:
         return "numbers or cells"
     n_pairs, n_places, n_pieces, n_letters = (
@@ -247,6 +259,13 @@ def _fault_of(fields: Mapping[str, NDArray[Any]], letters: NDArray[Any]) -> str:
         "pieces": within(known, 0, n_pieces + 1)
         and (not n_pieces or int((fields["piece_where"][:n_pieces] + piece_lengths).max()) <= n_cells)
         and within(fields["piece_where"][:n_pieces], 0, n_cells),
+        "kinds": bool((fields["kind"] >= 0).all())
+        and bool((fields["kind"][1:n_letters] & kernels.LENGTH_MASK == 1).all())
+        and int(fields["kind"][0]) == 1 << kernels.BARRED
+        and within(piece_lengths, 2, int(numbers[kernels.MOST_LETTERS]) + 1)
+        and 1 <= int(numbers[kernels.MOST_LETTERS]) <= 512,
+        "marked pairs": within(fields["left_pair"], -1, n_pairs) and within(fields["right_pair"], -1, n_pairs),
+        "free places": int(np.count_nonzero(known)) <= n_pieces,
         "bits": int(numbers[kernels.LETTER_BITS]) == max(n_letters - 1, 1).bit_length(),
     }
     return next((name for name, holds in checks.items() if not holds), "")
@@ -485,6 +504,8 @@ def train_sentencepiece_bpe(
         sizes = sorted({whole_number("vocab_sizes", size, 1) for size in vocab_sizes})
     if not sizes:
         raise ArgumentError("vocab_sizes: expected at least one size")
+    # Each of several sizes reads them.
+    options = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
     each = {size: sentencepiece_options("bpe", **{**options, "vocab_size": size}) for size in sizes}
     settings = checkpoint_settings(each[sizes[-1]])
     if resume is not None:
@@ -504,13 +525,14 @@ def train_sentencepiece_bpe(
     result = {}
     for size, chosen in each.items():
         pieces = _vocabulary(learned, alphabet, chosen, _room(chosen, alphabet))
-        spec = model_spec(chosen, pieces, stop=None if unreachable is None else unreachable != "error")
+        # Scores count down from 0, which is -0.0 in the reference too.
+        scores = (-np.arange(len(pieces), dtype=np.float64)).tolist()
+        spec = model_spec(chosen, pieces, scores, stop=None if unreachable is None else unreachable != "error")
         reached = min(size, len(pieces) + len(chosen.meta_pieces()))
         if reached < size and unreachable == "warn":
-            warnings.warn(
+            warn_caller(
                 f"vocab_size={size} cannot be reached with these texts; the vocabulary has {reached} pieces",
                 TrainingWarning,
-                stacklevel=2,
             )
         result[size] = Tokenizer.deferred(spec)
     return result[sizes[0]] if vocab_sizes is None else result
@@ -525,7 +547,7 @@ def _words(texts: object, counts: Any, options: SentencePieceOptions, reading: d
         words = text_counter(texts, options, **reading).words_of_threads(Workers(thread_count(reading["threads"])))
     report = words[0].report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
-        warnings.warn(report.summary(), TextWarning, stacklevel=3)
+        warn_caller(report.summary(), TextWarning)
     return words
 
 
@@ -591,11 +613,9 @@ def _resumed(path: str | os.PathLike[str], settings: dict[str, Any]) -> tuple[Pi
 
 def _vocabulary(
     learned: LearnedPieces, alphabet: Alphabet, options: SentencePieceOptions, room: int
-) -> list[tuple[str, float]]:
-    """Pieces with scores: merges, then letters."""
+) -> list[str]:
+    """Pieces in order: merges, then letters."""
     pieces = learned.pieces[:room]
     if options.auto_character_coverage:
-        strings = balanced_pieces(pieces, learned.counts[:room], alphabet.characters, alphabet.character_counts, room)
-    else:
-        strings = pieces + [chr(letter) for letter in alphabet.letters.tolist()]
-    return [(piece, -float(number)) for number, piece in enumerate(strings)]
+        return balanced_pieces(pieces, learned.counts[:room], alphabet.characters, alphabet.character_counts, room)
+    return pieces + [chr(letter) for letter in alphabet.letters.tolist()]

@@ -651,26 +651,28 @@ def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptio
     """Choose the alphabet of words that are in several lists, on threads; see :func:`alphabet_of`."""
     from jittok.kernels.sentencepiece_corpus import count_characters
 
-    def counted(words: CountedWords) -> NDArray[np.int64]:
+    def counted(words: CountedWords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         dense = np.zeros(0x110000, np.int64)
         count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
-        return dense
+        dense[ord(BLANK)] += dense[ord(" ")]
+        dense[ord(" ")] = 0
+        characters = np.flatnonzero(dense)
+        return characters, dense[characters]
 
-    first, *others = Workers(threads).map(counted, list(several))
-    dense: NDArray[np.int64] = sum(others, first)
-    dense[ord(BLANK)] += dense[ord(" ")]
-    dense[ord(" ")] = 0
-    characters = np.flatnonzero(dense)
-    character_counts = dense[characters]
+    parts = list(Workers(threads).map(counted, list(several)))
+    characters = np.unique(np.concatenate([part for part, _ in parts]))
+    character_counts = np.zeros(len(characters), np.int64)
+    for part, part_counts in parts:
+        character_counts[np.searchsorted(characters, part)] += part_counts
     meta = len(options.meta_pieces())
     if options.auto_character_coverage:
         if meta >= options.vocab_size:
             raise ArgumentError(f"vocab_size={options.vocab_size}: there are {meta} meta pieces; expected more")
         if not len(characters):
-            raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
+            raise _nothing_left(several)
         letters = counts = np.zeros(0, np.int64)
     else:
-        letters, counts = _letters(dense, options)
+        letters, counts = _letters(characters, character_counts, options, several)
         if len(letters) + meta > options.vocab_size:
             raise ArgumentError(
                 f"vocab_size={options.vocab_size}: the alphabet has {len(letters)} characters and there are {meta} meta "
@@ -679,25 +681,43 @@ def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptio
     return Alphabet(letters.astype(np.uint32), counts, characters.astype(np.uint32), character_counts)
 
 
-def _letters(dense: NDArray[np.int64], options: SentencePieceOptions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The alphabet and its counts, the most frequent first."""
-    dense[0] = 0
-    total = int(dense.sum())
+def _nothing_left(words: Sequence[CountedWords]) -> ArgumentError:
+    """The error for texts of which none is left; all lists of words have the same report."""
+    skipped = ", ".join(f"{n:,} {reason}" for reason, n in sorted(words[0].report.skipped.items()))
+    return ArgumentError(
+        "texts: nothing is left to train on; expected at least one text that is not empty"
+        + (f" (left out: {skipped})" if skipped else "")
+    )
+
+
+def _letters(
+    characters: NDArray[np.int64],
+    character_counts: NDArray[np.int64],
+    options: SentencePieceOptions,
+    words: Sequence[CountedWords],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The alphabet and its counts, the most frequent first; of all characters, rising, and how often each occurs."""
+    is_letter = characters != 0
+    total = int(character_counts[is_letter].sum())
     if total == 0:
-        raise ArgumentError("texts: nothing is left to train on; expected at least one text that is not empty")
-    required = np.zeros(len(dense), np.bool_)
-    required[[ord(letter) for letter in options.required_chars if letter != "\0"]] = True
-    found = np.flatnonzero((dense > 0) | required)
-    order = found[np.lexsort((found, -dense[found], ~required[found]))]
-    before = np.cumsum(dense[order]) - dense[order]
+        raise _nothing_left(words)
+    required = np.array([ord(letter) for letter in options.required_chars if letter != "\0"], np.int64)
+    found = np.unique(np.concatenate((characters[is_letter], required)))
+    counts = np.zeros(len(found), np.int64)
+    counts[np.searchsorted(found, characters[is_letter])] = character_counts[is_letter]
+    first = np.lexsort((found, -counts, ~np.isin(found, required)))
+    order, counts = found[first], counts[first]
+    before = np.cumsum(counts) - counts
     # As the reference computes it: float64 division, rounded to float32.
     covered = (before / total).astype(np.float32) >= np.float32(options.character_coverage)
-    order = order[: int(np.argmax(covered)) if covered.any() else len(order)]
+    n = int(np.argmax(covered)) if covered.any() else len(order)
+    order, counts = order[:n], counts[:n]
     if (order == ord(OUTSIDE)).any():
         raise ArgumentError("normalization: the rules make U+2585, which is reserved; leave that rule out")
-    order = order[order != ord(BOUNDARY)]
-    order = order[np.lexsort((order, -dense[order]))]
-    return order, dense[order]
+    kept = order != ord(BOUNDARY)
+    order, counts = order[kept], counts[kept]
+    last = np.lexsort((order, -counts))
+    return order[last], counts[last]
 
 
 def load_corpus(

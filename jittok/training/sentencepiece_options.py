@@ -22,10 +22,11 @@ BLANK, OUTSIDE, BOUNDARY = "\u2581", "\u2585", "\x1f"
 #: What the reference sets on its command line and jittok takes as arguments of its own, or not at all.
 _ELSEWHERE = {
     "input": "pass the texts, or paths, as `texts`",
+    "model_type": "call train_bpe or train_unigram",
     "model_prefix": "save the result with `.save(path)`",
     "sentence_iterator": "pass it as `texts`",
     "model_writer": "save the result with `.save(path)`",
-    "input_format": "pass counted texts as `texts={text: count}`",
+    "input_format": "count words with jittok.count_words and pass them as `counts=`",
     "use_all_vocab": "it is for word and character models, which jittok does not train",
     "pretokenizer": "cut with `pretokenization_delimiter`, or cut the texts before",
     "minloglevel": "see `progress=`",
@@ -38,13 +39,15 @@ _ELSEWHERE = {
     "normalizer": "use normalization_rule_name or normalization_rule_tsv",
     "pre_tokenizer": "use split_by_whitespace, split_by_unicode_script and so on",
 }
+#: Most threads of the reference.
+MOST_THREADS = 1024
 #: Ranges as the reference checks them.
 _RANGES: dict[str, tuple[float, float]] = {
     "vocab_size": (1, 2**31 - 1),
     "character_coverage": (0.98, 1.0),
     "max_sentencepiece_length": (1, 512),
     "num_sub_iterations": (1, 10),
-    "num_threads": (1, 1024),
+    "num_threads": (1, MOST_THREADS),
     "shrinking_factor": (0.5, 0.95),
     "max_sentence_length": (10, 1 << 30),
     "input_sentence_size": (0, 2**63 - 1),
@@ -200,12 +203,6 @@ class SentencePieceOptions:
         return b"" if self.normalization_rule_name == "identity" else named_charsmap(self.normalization_rule_name)
 
 
-def check_unreachable(value: str | None) -> None:
-    """Raise unless `value` says what to do about a size that cannot be reached."""
-    if value not in (None, "error", "warn", "stop"):
-        raise ArgumentError(f"unreachable={value!r}: expected 'error', 'warn' or 'stop'")
-
-
 def checkpoint_settings(options: SentencePieceOptions) -> dict[str, Any]:
     """Options as a checkpoint keeps them, to compare with those that training goes on with."""
     values = {name: value for name, value in asdict(options).items() if name != "given"}
@@ -271,7 +268,7 @@ def _checked_text(name: str, value: str) -> str:
     return value
 
 
-def sentencepiece_options(model_type: Literal["bpe", "unigram"], **given: Any) -> SentencePieceOptions:
+def sentencepiece_options(model_type: Literal["bpe", "unigram"], /, **given: Any) -> SentencePieceOptions:
     """Check options, and fill in the defaults.
 
     Parameters
@@ -326,6 +323,8 @@ def _check_values(options: SentencePieceOptions) -> None:
             raise ArgumentError("auto_character_coverage needs byte_fallback=True")
         if options.required_chars:
             raise ArgumentError("auto_character_coverage and required_chars exclude each other; leave one out")
+    if options.denormalization_rule_tsv:  # which is not used before the end
+        _compiled_rules(options.denormalization_rule_tsv, "denormalization_rule_tsv")
     if not options.normalization_rule_tsv:
         from jittok.build.charsmap import RULE_NAMES
 
@@ -401,7 +400,7 @@ def _compiled_rules(path: str, name: str) -> bytes:
 
 
 def model_spec(
-    options: SentencePieceOptions, pieces: Sequence[tuple[str, float]], *, stop: bool | None = None
+    options: SentencePieceOptions, pieces: Sequence[str], piece_scores: Sequence[float], *, stop: bool | None = None
 ) -> TokenizerSpec:
     """Make the model that the reference would write.
 
@@ -409,8 +408,8 @@ def model_spec(
     ----------
     options
         What was asked for.
-    pieces
-        What was trained, in order, with scores.
+    pieces, piece_scores
+        What was trained, in order, and the score of each.
     stop
         Whether a vocabulary that did not become full is made all the same. None: if not ``hard_vocab_limit``.
 
@@ -428,8 +427,7 @@ def model_spec(
     from jittok.formats._sentencepiece_schema import CLASSES, MODEL_TYPES
 
     meta = options.meta_pieces()
-    strings = [piece for piece, _ in pieces]
-    scores = [score for _, score in pieces]
+    strings, scores = list(pieces), list(piece_scores)
     types = bytearray([PieceType.NORMAL]) * len(pieces)
     for number in sorted(meta):
         if number <= len(strings) and number < options.vocab_size:
@@ -445,7 +443,7 @@ def model_spec(
                 "train on more text"
             )
     if len(set(strings)) < size:
-        twice = next(piece for piece, _ in meta.values() if strings.count(piece) > 1)
+        twice = next((piece for piece, _ in meta.values() if strings.count(piece) > 1), strings[0])
         raise ArgumentError(f"{twice!r} is a meta piece and was found in training too; give it another string")
     assert size <= options.vocab_size, "more pieces than the vocabulary has room for"
     if size < options.vocab_size and not (not options.hard_vocab_limit if stop is None else stop):

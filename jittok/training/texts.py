@@ -25,7 +25,7 @@ from jittok.corpus.reading import IS_BLANK, IS_NULL, NO_FIELD, NOT_UTF_8, REPLAC
 from jittok.corpus.sources import Kind, Source, kind_of
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, TextError
 from jittok.tables import read_only
-from jittok.text import Texts, find_invalid, texts_from
+from jittok.text import Texts, find_invalid, text_from, texts_from
 
 ErrorPolicy = Literal["replace", "skip", "strict"]
 
@@ -333,6 +333,10 @@ class _Reader:
     # --------------------------------------------------------------------------------------------------- files
 
     def _file(self, path: Path) -> Iterator[TextBatch]:
+        if path.is_dir():
+            raise MissingFileError(
+                f"{str(path)!r} is a folder; give the path of a file, or the paths of several as Path objects in a list"
+            )
         if not path.exists():
             raise MissingFileError(
                 f"{str(path)!r} does not exist. texts is the path of a file, or an iterable of texts: pass [text] for "
@@ -342,6 +346,7 @@ class _Reader:
         reading = Reading(
             field=self._field,
             column=self._column,
+            limit=None,
             keep_separators=self._keep_line_ends,
             replace_invalid=self._errors == "replace",
             batch_bytes=BATCH_BYTES,
@@ -349,15 +354,25 @@ class _Reader:
         for documents in read_documents(source, reading):
             for problem in documents.problems:
                 self._problem(problem, source)
-            first = int(documents.numbers[0]) if len(documents) else 0
             try:
-                yield from self._documents(documents.texts, source.kind, first)
+                yield from self._documents(documents.texts, source.kind, documents.numbers)
             except TextError as error:
                 raise TextError(f"{path}: {error}") from None
 
-    def _documents(self, texts: Any, kind: Kind, first: int) -> Iterator[TextBatch]:
+    def _documents(self, texts: Any, kind: Kind, numbers: NDArray[np.int64]) -> Iterator[TextBatch]:
+        first = int(numbers[0]) if len(numbers) else 0
         if isinstance(texts, list):
-            yield from self._objects(texts, 0)
+            try:
+                yield from self._objects(texts, 0)
+            except TextError:
+                for text, number in zip(texts, numbers.tolist(), strict=True):
+                    try:
+                        text_from(text)
+                    except TextError as error:
+                        raise TextError(f"line {number + 1}: {error}") from None
+                raise
+        elif isinstance(texts, tuple) and kind == "jsonl":
+            yield from self._whole(Texts(texts[0], texts[1], has_slack=False, is_checked=True))
         elif isinstance(texts, tuple):
             yield from self._whole(Texts(texts[0], texts[1], has_slack=False, is_checked=False), "line {}", first + 1)
         else:

@@ -10,30 +10,32 @@ from __future__ import annotations
 import bisect
 import math
 import os
+import re
 import signal
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from itertools import compress, islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.encodings import whole_number
 from jittok.engine import thread_count
-from jittok.errors import ArgumentError, FormatError, TrainingWarning, UnsupportedError
+from jittok.errors import ArgumentError, FormatError, MissingFileError, TextWarning, TrainingWarning
 from jittok.tables import read_only
 from jittok.training.followers import NEXT_SENTENCE, NO_SENTENCE, Followers, load_followed
-from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words
+from jittok.training.progress import Checkpoint, Progress, check_checkpoint, check_no_words, check_unreachable, warn_caller
 from jittok.training.sentencepiece_corpus import SentencePieceCorpus
 from jittok.training.sentencepiece_options import (
     BLANK,
     BOUNDARY,
+    MOST_THREADS,
     OUTSIDE,
     SentencePieceOptions,
-    check_unreachable,
     checkpoint_settings,
     model_spec,
     sentencepiece_options,
@@ -55,6 +57,8 @@ SLICE_SUFFIXES = 1 << 18
 SLICE_WORDS = 1 << 14
 #: The exact way has as many groups as the reference has threads; the linear one always so many.
 LINEAR_GROUPS = 16
+#: Lines of a file of seeds that are checked together.
+SEEDS_AT_ONCE = 1 << 16
 CHECKPOINT_KIND = "unigram training"
 CHECKPOINT_SECONDS = 60.0
 Unreachable = Literal["error", "warn", "stop"]
@@ -101,9 +105,12 @@ class _State:
 
     def pieces(self) -> list[str]:
         """The strings of the pieces that are left."""
-        text = self.strings.tobytes()
-        bounds = (4 * self.indptr).tolist()
-        return [text[bounds[seed] : bounds[seed + 1]].decode("utf-32-le") for seed in self.seeds.tolist()]
+        lengths = np.diff(self.indptr)[self.seeds]
+        ends = np.cumsum(lengths)
+        places = np.repeat(self.indptr[self.seeds] - ends + lengths, lengths) + np.arange(int(lengths.sum()))
+        text = self.strings[places].tobytes().decode("utf-32-le")
+        bounds = [0, *ends.tolist()]
+        return [text[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
 
 
 # ------------------------------------------------------------------------------------------------------ seed pieces
@@ -122,15 +129,17 @@ def _utf8_length(codepoints: NDArray[np.int64]) -> NDArray[np.int64]:
     return 1 + (codepoints >= 0x80).astype(np.int64) + (codepoints >= 0x800) + (codepoints >= 0x10000)
 
 
-def _letters(corpus: SentencePieceCorpus, options: SentencePieceOptions) -> tuple[Any, NDArray[np.int32], NDArray[np.int64]]:
-    """What is known of each symbol, the symbol of each codepoint, and the symbol that stands for each follower.
+def _letters(
+    codepoints: NDArray[np.uint32], options: SentencePieceOptions
+) -> tuple[Any, NDArray[np.int32], NDArray[np.int64]]:
+    """What is known of each symbol of a text, the symbol of each codepoint, and the symbol that stands for each follower.
 
     Symbols are in the order of first bytes, those that stand for followers before all characters with that byte.
     """
     from jittok.kernels import train_unigram as kernels
     from jittok.unicode.sentencepiece_scripts import script_numbers
 
-    characters = np.flatnonzero(np.bincount(corpus.codepoints, minlength=0x110000)).astype(np.int64)
+    characters = np.flatnonzero(np.bincount(codepoints, minlength=0x110000)).astype(np.int64)
     leads = _lead_byte(characters)
     # As numbers that sort as wanted: the first byte, 0 for its follower, then characters by codepoint.
     keys = np.sort(np.concatenate((np.arange(257) << 32, leads << 32 | (characters + 1))))
@@ -333,7 +342,7 @@ def lay_out(corpus: SentencePieceCorpus, followers: Followers, options: Sentence
     """
     from jittok.kernels import train_unigram as kernels
 
-    letters, symbol_of, follow_symbols = _letters(corpus, options)
+    letters, symbol_of, follow_symbols = _letters(corpus.codepoints, options)
     n_words = len(corpus.counts)
     order, group_starts = _physical_order(n_words, groups)
     by_word = np.argsort(followers.word, kind="stable")
@@ -360,7 +369,6 @@ def lay_out(corpus: SentencePieceCorpus, followers: Followers, options: Sentence
     is_there = corpus.letter_counts > 0
     codes, counts = corpus.letters[is_there].astype(np.int64), corpus.letter_counts[is_there]
     by_count = np.lexsort((codes, -counts))
-    letters.piece[symbol_of[codes[by_count]]] = np.arange(len(codes))
     return Parts(
         text=text,
         n_places=int(begin[n_words]) if len(parts) > n_words else size - 1,
@@ -378,6 +386,118 @@ def lay_out(corpus: SentencePieceCorpus, followers: Followers, options: Sentence
     )
 
 
+class _Seeds(NamedTuple):
+    """Seed pieces in the order that the reference has them.
+
+    Attributes
+    ----------
+    candidates, piece
+        Strings that occur, in post-order of the suffix array, and which piece each is, -1 for none.
+    letters
+        int64[letters]: the pieces of the letters.
+    raw
+        float32[pieces]: what the reference takes the logarithm of.
+    strings, indptr
+        uint32[m], int64[pieces + 1]: their codepoints; None where all but the letters are candidates.
+    """
+
+    candidates: Any
+    piece: NDArray[np.int32]
+    letters: NDArray[np.int64]
+    raw: NDArray[np.float32]
+    strings: NDArray[np.uint32] | None = None
+    indptr: NDArray[np.int64] | None = None
+
+
+def _seeds_of_text(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions, workers: Workers) -> _Seeds:
+    """All letters, and the strings of the text whose count times length is largest."""
+    n_letters = len(parts.pieces)
+    candidates = _candidates(parts, order, options, workers)
+    chosen = np.flatnonzero(_merge_line_ends(candidates))
+    seed_scores = candidates.weight.astype(np.float32) * candidates.length.astype(np.float32)
+    ranking = run_aside(np.lexsort, (candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
+    chosen = chosen[ranking[: _seed_size(options)]]
+    piece = np.full(len(candidates.left), -1, np.int32)
+    piece[chosen] = np.arange(n_letters, n_letters + len(chosen))
+    raw = np.concatenate((parts.piece_counts.astype(np.float32), seed_scores[chosen]))
+    return _Seeds(candidates, piece, np.arange(n_letters), raw)
+
+
+def _seeds_of_file(parts: Parts, order: NDArray[np.int32], options: SentencePieceOptions, workers: Workers) -> _Seeds:
+    """All letters, and the strings of a file; those that do not occur are among them, as in the reference."""
+    from jittok.kernels import train_unigram as kernels
+
+    letters = [chr(letter) for letter in parts.pieces.tolist()]
+    scored = dict(zip(letters, parts.piece_counts.astype(np.float32).tolist(), strict=True))
+    for string, count in _valid_seeds(options):
+        if string in scored:
+            continue
+        if len(scored) >= options.seed_sentencepiece_size:
+            break
+        scored[string] = float(np.float32(np.uint64(count * len(string) % (1 << 64))))
+    # The order of strings is that of their UTF-8.
+    ranked = sorted(scored, key=lambda string: (-scored[string], string))
+    strings = np.frombuffer("".join(ranked).encode("utf-32-le"), np.uint32)
+    lengths = np.array([len(string) for string in ranked], np.int32)
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    number = {string: i for i, string in enumerate(ranked)}
+    symbols = parts.symbol_of[strings]
+    left, right = np.empty(len(ranked), np.int32), np.empty(len(ranked), np.int32)
+
+    def find(first: int) -> None:
+        if not workers.is_stopped.is_set():
+            kernels.find_strings(
+                parts.text, order, symbols, indptr, first, min(first + SLICE_PIECES, len(ranked)), left, right
+            )
+
+    deque(workers.map(find, list(range(0, len(ranked), SLICE_PIECES))), maxlen=0)
+    # Characters that are not in the text have the symbol 0, which ends it.
+    is_absent = np.zeros(len(ranked), np.bool_)
+    is_absent[np.repeat(np.arange(len(ranked)), lengths)[symbols == 0]] = True
+    found = np.flatnonzero((left <= right) & (lengths > 1) & ~is_absent)
+    # Longer strings before those that they begin with.
+    found = found[np.lexsort((-lengths[found], -left[found], right[found]))]
+    none, weight = np.zeros(len(found), np.int32), np.zeros(len(found), np.int64)
+    candidates = kernels.Candidates(left[found], right[found], lengths[found], none, none.astype(np.uint8), weight)
+    raw = np.array([scored[string] for string in ranked], np.float32)
+    return _Seeds(candidates, found.astype(np.int32), np.array([number[letter] for letter in letters]), raw, strings, indptr)
+
+
+def _valid_seeds(options: SentencePieceOptions) -> Iterator[tuple[str, int]]:
+    """The strings of the file of seeds that may be pieces, and the numbers behind them."""
+    from jittok.kernels import train_unigram as kernels
+
+    lines = _seed_lines(options.seed_sentencepieces_file)
+    while some := list(islice(lines, SEEDS_AT_ONCE)):
+        codepoints = np.frombuffer("".join(string for string, _ in some).encode("utf-32-le"), np.uint32)
+        letters, symbol_of, _ = _letters(codepoints, options)
+        indptr = np.cumsum([0, *(len(string) for string, _ in some)])
+        valid = np.empty(len(some), np.uint8)
+        most, flags = options.max_sentencepiece_length, _piece_flags(options)
+        kernels.valid_pieces(symbol_of[codepoints], indptr, letters, flags, most, valid)
+        yield from compress(some, valid.tolist())
+
+
+def _seed_lines(path: str) -> Iterator[tuple[str, int]]:
+    """The lines of a file of seeds: a string, a tab, and how often it occurs; further fields are not looked at."""
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                fields = line.removesuffix(b"\n").split(b"\t")
+                where = f"seed_sentencepieces_file: {path}, line {number}"
+                if len(fields) < 2 or re.fullmatch(rb"[ \t-\r]*[+]?[0-9]+[ \t-\r]*", fields[1]) is None:
+                    raise FormatError(f"{where}: expected a piece, a tab and how often it occurs, got {line[:60]!r}")
+                count = int(fields[1])
+                if not 0 < count < 1 << 63:
+                    raise FormatError(f"{where}: the piece occurs {count} times; expected 1 to 2**63 - 1")
+                try:
+                    yield fields[0].decode(), count
+                except UnicodeDecodeError:
+                    raise FormatError(f"{where}: the piece {fields[0][:60]!r} is not UTF-8; leave it out") from None
+    except OSError as error:
+        raise MissingFileError(f"seed_sentencepieces_file: cannot read {path}: {error.strerror or error}") from None
+
+
 def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) -> _State:
     """Find the seed pieces, and where they occur in the words.
 
@@ -386,7 +506,7 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
     parts
         The text.
     options
-        What may be a piece, and how many there may be.
+        What may be a piece, and how many there may be; or the file that names them.
     threads
         At most so many threads; the state does not depend on it.
 
@@ -394,32 +514,33 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
     -------
     _State
         That before the first round.
+
+    Raises
+    ------
+    MissingFileError, FormatError
+        The file of seeds cannot be read, or is none.
     """
     from jittok.kernels import train_unigram as kernels
     from jittok.kernels.suffix_array import suffix_array
 
     workers = Workers(threads)
-    text, letters, n_letters = parts.text, parts.letters, len(parts.pieces)
+    text, letters = parts.text, parts.letters
     order = run_aside(suffix_array, text, len(letters.lead))
-    candidates = _candidates(parts, order, options, workers)
-    chosen = np.flatnonzero(_merge_line_ends(candidates))
-    seed_scores = candidates.weight.astype(np.float32) * candidates.length.astype(np.float32)
-    ranking = run_aside(np.lexsort, (candidates.left[chosen], -candidates.n_bytes[chosen], -seed_scores[chosen]))
-    chosen = chosen[ranking[: _seed_size(options)]]
-    piece = np.full(len(candidates.left), -1, np.int32)
-    piece[chosen] = np.arange(n_letters, n_letters + len(chosen))
-    scores = np.empty(n_letters + len(chosen), np.float32)
-    raw = np.concatenate((parts.piece_counts.astype(np.float32), seed_scores[chosen]))
-    kernels.to_log_probabilities(raw, scores)
-    del raw, seed_scores, ranking
+    find_seeds = _seeds_of_file if options.seed_sentencepieces_file else _seeds_of_text
+    seeds = find_seeds(parts, order, options, workers)
+    candidates, piece, n = seeds.candidates, seeds.piece, len(seeds.raw)
+    scores = np.empty(n, np.float32)
+    kernels.to_log_probabilities(seeds.raw, scores)
+    letters.piece[parts.symbol_of[parts.pieces]] = seeds.letters
     shift = options.max_sentencepiece_length.bit_length()
-    if len(scores) + 1 >= 1 << (32 - shift):
+    if n + 1 >= 1 << (32 - shift):
         raise ArgumentError(
-            f"seed_sentencepiece_size: {len(scores):,} seed pieces of up to {options.max_sentencepiece_length} characters "
+            f"seed_sentencepiece_size: {n:,} seed pieces of up to {options.max_sentencepiece_length} characters "
             "are more than there is room for; give a smaller one"
         )
     parent, occurrence = np.empty(len(piece), np.int32), np.empty(len(piece), np.int32)
     lowest = np.empty(parts.n_places, np.int32)
+    # One string may begin with all shorter ones.
     stack = np.empty(options.max_sentencepiece_length + 4, np.int64)
     run_aside(kernels.place_pieces, order, candidates, piece, stack, parent, occurrence, lowest)
     del order
@@ -429,22 +550,26 @@ def seed_state(parts: Parts, options: SentencePieceOptions, threads: int = 1) ->
         raise ArgumentError(f"texts: seed pieces occur {n_edges:,} times, 2**31 or more; train on a sample of the texts")
     edges = np.empty(n_edges, np.uint32)
     lattices = kernels.Lattices(parts.begin, parts.length, parts.counts, starts, edges)
-    _write_edges(
-        workers, text, lattices, lowest, parent, candidates.length, piece, letters.piece, len(scores), shift
-    )
-    del lowest, parent, piece
-    places = np.concatenate((np.zeros(n_letters, np.int32), occurrence[chosen]))
-    lengths = np.concatenate((np.ones(n_letters, np.int32), candidates.length[chosen]))
-    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    strings = np.empty(int(indptr[-1]), np.uint32)
-    kernels.copy_strings(text, places.astype(np.int64), indptr, strings)
-    codepoint_of = np.zeros(len(letters.lead), np.uint32)
-    known = np.flatnonzero(parts.symbol_of)
-    codepoint_of[parts.symbol_of[known]] = known
-    strings = codepoint_of[strings]
-    strings[:n_letters] = parts.pieces
+    _write_edges(workers, text, lattices, lowest, parent, candidates.length, piece, letters.piece, n, shift)
+    del lowest, parent
+    is_placed = piece >= 0
+    placed = piece[is_placed]
+    # Letters are where they are, and what does not occur is given up in the first iteration.
+    places, lengths = np.zeros(n, np.int32), np.ones(n, np.int32)
+    places[placed] = occurrence[is_placed]
+    lengths[placed] = candidates.length[is_placed]
+    strings, indptr = seeds.strings, seeds.indptr
+    if strings is None or indptr is None:
+        indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        symbols = np.empty(int(indptr[-1]), np.uint32)
+        kernels.copy_strings(text, places.astype(np.int64), indptr, symbols)
+        codepoint_of = np.zeros(len(letters.lead), np.uint32)
+        known = np.flatnonzero(parts.symbol_of)
+        codepoint_of[parts.symbol_of[known]] = known
+        strings = codepoint_of[symbols]
+        strings[indptr[seeds.letters]] = parts.pieces
     return _State(
-        0, 0, parts.alphabet, strings, indptr, np.arange(len(scores)), scores, places, lengths, lattices, parts.groups, shift
+        0, 0, parts.alphabet, strings, indptr, np.arange(n), scores, places, lengths, lattices, parts.groups, shift
     )
 
 
@@ -545,6 +670,8 @@ class _Trainer:
     def _scores(self) -> NDArray[np.float32]:
         """Scores, and that of unknown characters behind them."""
         scores = self.state.scores
+        if not len(scores):
+            raise ArgumentError("the texts are too few for a unigram model: no piece is expected to occur; give more text")
         return read_only(np.append(scores, scores.min() - np.float32(10)))
 
     def iterate(self) -> None:
@@ -649,36 +776,43 @@ class _Trainer:
 
     def finish(self) -> list[tuple[str, float]]:
         """The pieces of the model, in order, with scores."""
-        state = self.state
-        scratch, _ = self._scratch()
-        unreachable = np.empty(len(state.seeds), np.uint8)
-        self.kernels.find_unreachable(
-            state.lattices, self._scores(), state.shift, state.places, state.lengths, scratch, unreachable
-        )
+        state, n = self.state, len(self.state.seeds)
+        unreachable, scores = np.empty(n, np.uint8), self._scores()
+        step = max(SLICE_PIECES >> 2, 1)
+
+        def find(first: int) -> None:
+            if not self.workers.is_stopped.is_set():
+                scratch, _ = self._scratch()
+                self.kernels.find_unreachable(
+                    state.lattices, first, min(first + step, n), scores, state.shift, state.places, state.lengths,
+                    scratch, unreachable,
+                )  # fmt: skip
+
+        deque(self.workers.map(find, list(range(0, n, step))), maxlen=0)
         kept = np.flatnonzero(unreachable == 0)
         pieces = state.pieces()
-        found = [(pieces[k], state.scores[k]) for k in kept.tolist()]
+        found = [(pieces[k], score) for k, score in zip(kept.tolist(), state.scores[kept].tolist(), strict=True)]
         least = state.scores[kept].min(initial=np.float32(np.finfo(np.float32).max))
-        scores = dict(found)
-        chosen: dict[str, np.float32] = {}
+        score_of = dict(found)
+        chosen: dict[str, float] = {}
         penalty = np.float32(0)
         for letter in map(chr, state.letters.tolist()):
-            if letter in scores:
-                chosen[letter] = scores[letter]
+            if letter in score_of:
+                chosen[letter] = score_of[letter]
             else:
-                chosen[letter] = np.float32(least + penalty)
+                chosen[letter] = float(np.float32(least + penalty))
                 penalty = np.float32(penalty + np.float32(0.0001))
         room = self.options.vocab_size - len(self.options.meta_pieces())
-        by_score = sorted(found, key=_by_score)
-        for piece, score in by_score:
+        for piece, score in sorted(found, key=_by_score):
             if len(chosen) == room:
                 break
             chosen.setdefault(piece, score)
-        return [(piece, float(score)) for piece, score in sorted(chosen.items(), key=_by_score)]
+        return sorted(chosen.items(), key=_by_score)
 
 
-def _by_score(item: tuple[str, np.float32]) -> tuple[float, bytes]:
-    return -float(item[1]), item[0].encode()
+def _by_score(item: tuple[str, float]) -> tuple[float, str]:
+    """The order of strings is that of their UTF-8."""
+    return -item[1], item[0]
 
 
 # ---------------------------------------------------------------------------------------------------- checkpoints
@@ -832,8 +966,10 @@ def train_unigram(
 
     Warns
     -----
+    TextWarning
+        Texts were left out that are not just empty, or characters in them replaced.
     TrainingWarning
-        Texts were left out that are not just empty; or the vocabulary is smaller than asked for.
+        The vocabulary is smaller than asked for.
     """
     from jittok.tokenizer import Tokenizer
 
@@ -842,10 +978,10 @@ def train_unigram(
     check_unreachable(unreachable)
     if "num_threads" in options:
         raise ArgumentError("num_threads: the reference's is reference_threads here, and jittok's own is threads")
-    if options.get("seed_sentencepieces_file"):
-        raise UnsupportedError("seed_sentencepieces_file: seed pieces are always found in the texts; leave it out")
     check_checkpoint(checkpoint)
     reading: dict[str, Any] = {name: options.pop(name) for name in ("field", "column", "errors") if name in options}
+    if whole_number("reference_threads", reference_threads, 1) > MOST_THREADS:
+        raise ArgumentError(f"reference_threads={reference_threads}: expected 1 to {MOST_THREADS}")
     if reference_threads != 16:
         options["num_threads"] = reference_threads
     checked = sentencepiece_options("unigram", vocab_size=vocab_size, **options)
@@ -869,12 +1005,12 @@ def train_unigram(
         if not stops:
             raise ArgumentError(_largest(size, checked, e_step, n_threads, parts))
         if unreachable == "warn":
-            warnings.warn(
+            warn_caller(
                 f"vocab_size={vocab_size} cannot be reached with these texts; the vocabulary has {size} pieces",
                 TrainingWarning,
-                stacklevel=2,
             )
-    return Tokenizer.deferred(model_spec(checked, pieces, stop=stops))
+    strings, scores = [piece for piece, _ in pieces], [score for _, score in pieces]
+    return Tokenizer.deferred(model_spec(checked, strings, scores, stop=stops))
 
 
 def _read_parts(texts: object, options: SentencePieceOptions, groups: int, reading: dict[str, Any]) -> Parts:
@@ -884,7 +1020,7 @@ def _read_parts(texts: object, options: SentencePieceOptions, groups: int, readi
         raise ArgumentError("texts: nothing is left to train on but symbols; expected other text too")
     report = corpus.report
     if any("blanks" not in reason and reason != "empty" for reason in report.skipped) or report.replaced:
-        warnings.warn(report.summary(), TrainingWarning, stacklevel=3)
+        warn_caller(report.summary(), TextWarning)
     return lay_out(corpus, followers, options, groups)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -27,7 +26,7 @@ from jittok.spec import (
     Metaspace,
     PostProcessor,
 )
-from jittok.training.progress import Checkpoint, Progress, check_no_words
+from jittok.training.progress import Checkpoint, Progress, check_no_words, warn_caller
 from jittok.training.steps import Steps, read_steps, steps_from_settings
 from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
 
@@ -41,6 +40,9 @@ DEFAULT_SIZE = 30_000
 CHECKPOINT_KIND = "merges"
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 60.0
+#: Merges whose strings are made at once, at least, while others are learned; and the places that a slice visits then.
+STRINGS_AT_ONCE = 1 << 9
+SHARED_SLICE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def special_added_tokens(given: Iterable[str | AddedToken]) -> tuple[AddedToken,
             raise ArgumentTypeError(f"special_tokens: expected str or AddedToken, got {type(item).__name__}")
         if not token.content:
             raise ArgumentError("special_tokens: a special token is empty; leave it out")
+        _without_surrogates("special_tokens", token.content)
         if tokens.setdefault(token.content, token) != token:
             raise ArgumentError(f"special_tokens: {token.content!r} is there twice, with different flags; give it once")
     return tuple(tokens.values())
@@ -103,10 +106,13 @@ def special_added_tokens(given: Iterable[str | AddedToken]) -> tuple[AddedToken,
 def _letters_of(name: str, given: Iterable[str]) -> tuple[str, ...]:
     if not isinstance(given, Iterable):
         raise ArgumentTypeError(f"{name}: expected characters, got {type(given).__name__}")
+    if given == "byte-level":
+        return tuple(byte_alphabet())
     letters = []
     for item in given:
         if not isinstance(item, str) or not item:
             raise ArgumentTypeError(f"{name}: expected characters, got {item!r}")
+        _without_surrogates(name, item)
         letters.append(item[0])  # of a longer string, the first, as the reference does
     return tuple(dict.fromkeys(letters))
 
@@ -116,6 +122,10 @@ def _optional_text(name: str, value: str | None) -> str:
         return ""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected a str or None, got {type(value).__name__}")
+    return _without_surrogates(name, value)
+
+
+def _without_surrogates(name: str, value: str) -> str:
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ArgumentError(f"{name}={value!r} has a lone surrogate, which no text can contain; leave it out")
     return value
@@ -133,12 +143,6 @@ def check_sizes(vocab_size: int | None, vocab_sizes: Iterable[int] | None) -> li
     if not sizes:
         raise ArgumentError("vocab_sizes is empty; give the sizes of the vocabularies")
     return sizes
-
-
-def check_unreachable(value: str) -> None:
-    """Raise unless `value` says what to do about sizes that cannot be reached."""
-    if value not in ("warn", "stop", "error"):
-        raise ArgumentError(f"unreachable={value!r}: expected 'warn', 'stop' or 'error'")
 
 
 def gather_counts(
@@ -160,14 +164,18 @@ def gather_counts(
     if (texts is None) == (counts is None):
         raise ArgumentError("give either texts or counts=, not " + ("both" if counts is not None else "neither"))
     if counts is None:
-        return count_words(texts, normalizer=normalizer, pre_tokenizer=pre_tokenizer, **reading), read_steps(
-            normalizer, pre_tokenizer
-        )
+        counted = count_words(texts, normalizer=normalizer, pre_tokenizer=pre_tokenizer, **reading)
+        return _not_empty(counted), read_steps(normalizer, pre_tokenizer)
     items = counts if isinstance(counts, list | tuple) else [counts]
     for item in items:
         if not isinstance(item, WordCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts: expected WordCounts or the paths of their files, got {type(item).__name__}")
-    merged = merge_counts(items, memory_limit=reading["memory_limit"])
+    merged = _not_empty(merge_counts(items, memory_limit=reading["memory_limit"]))
+    if "rules" in merged.settings:
+        raise ArgumentError(
+            f"counts: the words were counted with rules={merged.settings['rules']!r}; train with these, or count the words "
+            "by jittok.count_words"
+        )
     asked = read_steps(normalizer, pre_tokenizer)
     if not merged.settings:
         return merged, asked
@@ -179,6 +187,13 @@ def gather_counts(
                 "the words anew"
             )
     return merged, steps
+
+
+def _not_empty(counts: WordCounts) -> WordCounts:
+    if not len(counts.counts):
+        found = counts.report.summary()
+        raise ArgumentError(f"there are no words to learn from ({found}); expected texts with at least one word")
+    return counts
 
 
 # ----------------------------------------------------------------------------------------------------- the alphabet
@@ -344,6 +359,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Start
             and 0 <= n_first <= len(tokens)
             and merges.ndim == 2
             and merges.shape[1] == 3
+            and {symbols.dtype, merges.dtype} == {np.dtype(np.int32)}
+            and {indptr.dtype, words.counts.dtype} == {np.dtype(np.int64)}
             and all(part.size == 0 or (part.min() >= 0 and part.max() < len(tokens)) for part in (symbols, merges))
         )
         settings = dict(metadata["settings"])
@@ -361,8 +378,10 @@ def learn(
     checkpoints: Checkpoints,
     progress: bool,
     *,
+    threads: int = 1,
+    with_pairs: bool = True,
     by_likelihood: bool = False,
-) -> tuple[list[str], NDArray[np.int32]]:
+) -> Learned:
     """Learn merges until there are `size` tokens, or no pair is left.
 
     Parameters
@@ -377,15 +396,12 @@ def learn(
         Where to note what was learned.
     progress
         Whether to show it.
+    threads
+        With more than one, strings are made of tokens while others are still learned.
+    with_pairs
+        Whether the strings of merges are wanted.
     by_likelihood
         See :class:`jittok.training.merge_learning.Rules`.
-
-    Returns
-    -------
-    tokens
-        All of them.
-    merges
-        int32[m, 3], those of `start` among them.
     """
     from jittok.training.merge_learning import UNLIMITED, MergeLearner, Rules
 
@@ -395,23 +411,108 @@ def learn(
         options.continuing_subword_prefix.encode(),
         by_likelihood,
     )
-    learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size)
-    with Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar:
+    learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size, threads)
+    is_shared = threads > 1 and size - len(start.tokens) > 2 * STRINGS_AT_ONCE
+    with (
+        Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar,
+        _Strings(start, is_shared, with_pairs) as strings,
+    ):
         shown = len(start.tokens)
 
         def after_slice(n: int) -> None:
             nonlocal shown
             bar.advance(n - shown)
             shown = n
+            strings.take(learner, STRINGS_AT_ONCE)
             checkpoints.write(learner, start)
 
         try:
-            learner.run(after_slice)
+            learner.run(after_slice, SHARED_SLICE if is_shared else None)
         except KeyboardInterrupt:
             checkpoints.write(learner, start, now=True)
             raise
         bar.advance(learner.size - shown)
-    return learner.tokens, np.concatenate([start.merges, learner.merges])
+        strings.take(learner, 1)
+    return Learned(strings.tokens, np.concatenate([start.merges, learner.merges]), strings.pairs)
+
+
+class Learned(NamedTuple):
+    """What was learned.
+
+    Attributes
+    ----------
+    tokens
+        All of them.
+    merges
+        int32[m, 3]: left, right and result of each, the merges that there were at the start among them.
+    pairs
+        Left and right as strings, if they were wanted.
+    """
+
+    tokens: list[str]
+    merges: NDArray[np.int32]
+    pairs: list[tuple[str, str]]
+
+
+class _Strings:
+    """Makes strings of what is learned, on a thread of its own if that is wanted.
+
+    Parameters
+    ----------
+    start
+        Where learning starts.
+    is_aside
+        Whether there is to be a thread.
+    with_pairs
+        Whether those of merges are wanted.
+    """
+
+    def __init__(self, start: Start, is_aside: bool, with_pairs: bool) -> None:
+        self.tokens = list(start.tokens)
+        self.pairs = _pairs(start.merges, self.tokens) if with_pairs else []
+        self._with_pairs = with_pairs
+        self._taken, self._merges = len(self.tokens), 0
+        self._pool: Any = None
+        self._waiting: list[Any] = []
+        if is_aside:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="jittok-strings")
+
+    def __enter__(self) -> _Strings:
+        return self
+
+    def take(self, learner: MergeLearner, least: int) -> None:
+        """Note what is new, unless it is less than so many merges."""
+        merges = learner.merges
+        if (self._pool is None and least > 1) or len(merges) - self._merges < least:
+            return
+        arguments = *learner.strings(self._taken), merges[self._merges :]
+        self._taken, self._merges = learner.size, len(merges)
+        if self._pool is None:
+            self._add(*arguments)
+        else:
+            self._waiting.append(self._pool.submit(self._add, *arguments))
+
+    def _add(self, data: NDArray[np.uint8], indptr: NDArray[np.int64], merges: NDArray[np.int32]) -> None:
+        from jittok.training.merge_learning import strings_of
+
+        self.tokens += strings_of(data, indptr)
+        if self._with_pairs:
+            self.pairs += _pairs(merges, self.tokens)
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=error is not None)
+        for future in self._waiting:
+            if not future.cancelled():
+                future.result()
+
+
+def _pairs(merges: NDArray[np.int32], tokens: Sequence[str]) -> list[tuple[str, str]]:
+    """Left and right of merges as strings."""
+    token = tokens.__getitem__
+    return list(zip(map(token, merges[:, 0].tolist()), map(token, merges[:, 1].tolist()), strict=True))
 
 
 def first_merges(merges: NDArray[np.int32], n_first: int, size: int) -> NDArray[np.int32]:
@@ -433,48 +534,56 @@ def first_merges(merges: NDArray[np.int32], n_first: int, size: int) -> NDArray[
     return merges if len(reached) == 0 else merges[: reached[0] + 1]
 
 
-def pairs_of(merges: NDArray[np.int32], tokens: Sequence[str]) -> list[tuple[str, str]]:
-    """Merges as pairs of strings, each once: of a pair that comes again, the later place counts, as in tokenizers."""
-    left, right = merges[:, 0].tolist(), merges[:, 1].tolist()
-    pairs = [(tokens[a], tokens[b]) for a, b in zip(left, right, strict=True)]
-    if len(np.unique(merges[:, 2])) == len(merges):
+def pairs_of(learned: Learned, merges: NDArray[np.int32]) -> list[tuple[str, str]]:
+    """Merges as pairs of strings, each once: of a pair that comes again, the later place counts, as in tokenizers.
+
+    Parameters
+    ----------
+    learned
+        What was learned.
+    merges
+        The first merges of it.
+    """
+    pairs = learned.pairs[: len(merges)]
+    if (np.diff(merges[:, 2]) > 0).all():
         return pairs  # no result twice, so no pair either
     places = {pair: place for place, pair in enumerate(pairs)}
     return sorted(places, key=places.__getitem__)
 
 
-def report_size(asked: int, reached: int, n_first: int, unreachable: Unreachable) -> None:
+def check_room(sizes: Iterable[int], n_first: int, has_base: bool = False) -> None:
+    """Raise if a size asked for is less than the `n_first` tokens that there are before anything is learned."""
+    least = min(sizes)
+    if least < n_first and has_base:
+        raise ArgumentError(
+            f"vocab_size={least:,} is less than the {n_first:,} tokens of the base and new letters; ask for more"
+        )
+    if least < n_first:
+        raise ArgumentError(
+            f"vocab_size={least:,} is less than the {n_first:,} special tokens and letters; ask for at least {n_first:,}, "
+            "or limit the alphabet with limit_alphabet="
+        )
+
+
+def report_size(asked: int, reached: int, unreachable: Unreachable | None) -> None:
     """Say that a vocabulary has not the size that was asked for.
 
     Parameters
     ----------
     asked, reached
-        Numbers of tokens.
-    n_first
-        Of special tokens and letters.
+        Numbers of tokens, the former not the smaller one.
     unreachable
         What to do: see :func:`train_bpe`.
     """
-    if reached == asked:
+    if unreachable == "stop" or reached == asked:
         return
-    if reached > asked:
-        message = (
-            f"vocab_size={asked:,} is less than the {n_first:,} special tokens and letters; ask for at least {n_first:,}, "
-            "or limit the alphabet with limit_alphabet="
-        )
-        if unreachable != "warn":
-            raise ArgumentError(message)
-    else:
-        what = "there are no words to learn from" if reached == 0 else "no pair is left to merge"
-        message = (
-            f"vocab_size={asked:,} cannot be reached, because {what}; the largest that can be is {reached:,}. Ask for that, "
-            "or give more text; min_frequency= and max_token_length= leave pairs out too"
-        )
-        if unreachable == "stop":
-            return
+    message = (
+        f"vocab_size={asked:,} cannot be reached, because no pair is left to merge; the largest that can be is {reached:,}. "
+        "Ask for that, or give more text; min_frequency= and max_token_length= leave pairs out too"
+    )
     if unreachable == "error":
         raise ArgumentError(message)
-    warnings.warn(message, TrainingWarning, stacklevel=4)
+    warn_caller(message, TrainingWarning)
 
 
 def resumed(resume: str | os.PathLike[str], settings: Mapping[str, Any], texts: object, counts: object) -> Start:
@@ -499,11 +608,12 @@ def plain_options(options: BPEOptions) -> dict[str, Any]:
 def reading_arguments(
     options: Mapping[str, Any], threads: int | None, memory_limit: int | None, progress: bool
 ) -> dict[str, Any]:
-    """Arguments for :func:`jittok.count_words`; raise if there are others among `options`."""
+    """Arguments for :func:`jittok.count_words`; raise if there are others among `options`, or one is impossible."""
     known = ("field", "column", "errors", "keep_line_ends")
     for name in options:
         if name not in known:
             raise ArgumentTypeError(f"unexpected argument {name}=; expected one of the signature, or {', '.join(known)}")
+    memory_limit = None if memory_limit is None else whole_number("memory_limit", memory_limit, 1)
     return {**options, "threads": threads, "memory_limit": memory_limit, "progress": progress}
 
 

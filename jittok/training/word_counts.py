@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from jittok.tables import read_only
 from jittok.text import Texts, find_invalid
 from jittok.training.array_file import read_arrays, write_arrays
 from jittok.training.counting import Counting, Words, merged, merged_by_parts
-from jittok.training.progress import Progress
+from jittok.training.progress import Progress, warn_caller
 from jittok.training.steps import read_steps
 from jittok.training.texts import ErrorPolicy, TextReport, read_texts
 
@@ -260,7 +259,7 @@ def warn_of(report: TextReport) -> None:
         What was found in the texts.
     """
     if report.skipped or report.replaced:
-        warnings.warn(report.summary(), TextWarning, stacklevel=3)
+        warn_caller(report.summary(), TextWarning)
 
 
 def _size_of(texts: object) -> int | None:
@@ -268,7 +267,7 @@ def _size_of(texts: object) -> int | None:
     try:
         if isinstance(texts, str | os.PathLike) and not str(texts).endswith(COMPRESSED):
             return os.stat(texts).st_size
-    except OSError:
+    except (OSError, ValueError):  # what cannot be a path, and all else, is said when it is read
         pass
     return None
 

@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from jittok.encodings import whole_number
+from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.spec import AddedToken, DecodeWordPiece, TokenizerSpec, WordPieceModel
-from jittok.training.progress import check_checkpoint
+from jittok.training.progress import check_checkpoint, check_unreachable
 from jittok.training.steps import read_steps
 from jittok.training.vocabulary_learning import (
     Checkpoints,
     Unreachable,
     bpe_options,
+    check_room,
     check_sizes,
-    check_unreachable,
     chosen_decoders,
     chosen_post_processors,
     gather_counts,
@@ -55,7 +56,7 @@ def train_wordpiece(
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
-    unreachable: Unreachable = "warn",
+    unreachable: Unreachable | None = None,
     **options: Any,
 ) -> Any:
     """Learn a WordPiece vocabulary.
@@ -145,15 +146,20 @@ def train_wordpiece(
         steps = read_steps(normalizer, pre_tokenizer)
         settings = {**what, "steps": steps.settings()}
         start = resumed(resume, settings, texts, counts)
-    tokens, _ = learn(
-        start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress, by_likelihood=score == "likelihood"
-    )
+    checkpoints = Checkpoints(checkpoint, settings)
+    by_likelihood, n_threads = score == "likelihood", thread_count(threads)
+    asked = vocab_size is not None or vocab_sizes is not None
+    if asked:
+        check_room(sizes, start.n_first)
+    tokens = learn(
+        start, chosen, max(sizes), checkpoints, progress, threads=n_threads, with_pairs=False, by_likelihood=by_likelihood
+    ).tokens
     results = {}
     for size in sizes:
         n = max(min(len(tokens), size), start.n_first)
-        if vocab_size is not None or vocab_sizes is not None or unreachable == "error":
-            report_size(size, n, start.n_first, unreachable)
-        vocab = {token: number for number, token in enumerate(tokens[:n])}
+        if asked or unreachable == "error":
+            report_size(size, n, unreachable)
+        vocab = dict(zip(tokens[:n], range(n), strict=True))
         prefix, suffix = chosen.continuing_subword_prefix, chosen.end_of_word_suffix
         if decoder is None:
             decoders: Any = (DecodeWordPiece(prefix),)

@@ -1,10 +1,9 @@
 """Puts jittok's wrapper where tokenizers has its Tokenizer, Encoding, AddedToken and DecodeStream.
 
-Tokenizers that tests put together from components keep the library's objects for these, and are loaded into the wrapper
-from the JSON of them.
+Tokenizers that tests put together from components keep the library's objects for these, as tests ask for their attributes;
+the wrapper is given the same objects.
 """
 
-import json
 import sys
 import types
 
@@ -66,31 +65,26 @@ class _Tokenizer(HfTokenizer):
         self._library = Library.from_str(state.pop("json"))
         self.__dict__.update(state)
 
-    def _changed(self):
-        """Load what the components have become; added tokens and settings stay."""
-        kept = json.loads(self.to_str())
-        content = json.loads(self._library.to_str())
-        content.update({name: kept[name] for name in ("added_tokens", "truncation", "padding")})
-        special = self.encode_special_tokens
-        HfTokenizer.__init__(self, load_bytes(json.dumps(content).encode(), format="tokenizer.json"))
-        self.encode_special_tokens = special
-
     def train(self, files, trainer=None):
-        self._library.train(files, trainer)
-        self._trained()
+        self._train("train", files, trainer)
 
     def train_from_iterator(self, iterator, trainer=None, length=None):
-        self._library.train_from_iterator(iterator, trainer, length)
-        self._trained()
+        self._train("train_from_iterator", iterator, trainer)
 
-    def _trained(self):
-        HfTokenizer.__init__(self, load_bytes(self._library.to_str().encode(), format="tokenizer.json"))
+    def _train(self, method, texts, trainer):
+        """Train as the wrapper does, or in the library what only that can."""
+        if isinstance(self._library.model, tokenizers.models.Unigram):
+            getattr(self._library, method)(texts, trainer)
+            self.tokenizer = load_bytes(self._library.to_str().encode(), format="tokenizer.json")
+        else:
+            getattr(HfTokenizer, method)(self, texts, trainer)
+            self._library = Library.from_str(self.to_str())
 
 
 def component(name):
     def change(self, value):
+        getattr(HfTokenizer, name).fset(self, value)
         setattr(self._library, name, value)
-        self._changed()
 
     return property(lambda self: getattr(self._library, name), change)
 
