@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ WITH_EXAMPLES = [page for page in PAGES if BLOCK.search(page.read_text(encoding=
 def test_examples(page, tmp_path, monkeypatch):
     """The blocks of a page, one after another, as a reader would run them."""
     monkeypatch.chdir(tmp_path)
+    shutil.copy(PACKAGE / "data" / "hamlet.txt", tmp_path)  # a text that pages may name
     source = page.read_text(encoding="utf-8")
     if "import pyarrow" in source:
         pytest.importorskip("pyarrow", reason="the page's examples use pyarrow, which is not installed")
