@@ -363,7 +363,7 @@ def measure_wordpiece(options: Options) -> Result:
         ["single words, to both (first version of the paper)", "3x", f"{words:.1f}x (to tokenizers, called from Python)"],
     ]
     body += [
-        f"Published ratios ({WORDPIECE_SOURCE}; 1,000 sentences of 82 languages, an Intel Xeon W-2135) beside ours"
+        f"Published ratios ({WORDPIECE_SOURCE}) beside ours"
         f" ({results.many.n_sentences:,} sentences of {len(results.documents)} documents in as many languages). The paper's"
         " times in nanoseconds are in its Table 2; only its ratios are repeated here.",
         "",
