@@ -207,6 +207,22 @@ class TestSearch:
         assert one[0].ids.tolist() == [0, 0]
 
 
+    def test_padding_outside_of_the_vocabulary(self):
+        """Groups of beams that are done take the padding token, which then costs the others nothing."""
+        table = np.random.default_rng(3).normal(size=(61, 61)).astype(np.float32)
+        table[:, 2] += 2
+        table[:, 0] = -np.inf
+        prompts = np.random.default_rng(4).integers(3, 61, (5, 3))
+        options = {"num_beams": 6, "num_beam_groups": 3, "diversity_penalty": 1.0, "early_stopping": True}
+
+        def found(pad):
+            step = lambda ids, state, _: (table[np.minimum(ids[:, -1], 60)], state)  # noqa: E731
+            result = generate(step, prompts, max_new_tokens=12, eos_token_id=2, pad_token_id=pad, **options)
+            return [(sequence.ids.tolist(), sequence.score) for sequence in result]
+
+        assert found(61) == found(1_000_000) == found(0)
+
+
 class TestText:
     tok = jittok.load_default()
 

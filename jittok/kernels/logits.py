@@ -91,7 +91,8 @@ class Rows(NamedTuple):
     streams : uint64[rows]
         What random numbers a row has: they depend on it, the seed and the position only.
     taken : int32[rows, t]
-        Tokens that other groups of beams take in this step, each of which costs the diversity penalty. Mostly empty.
+        Tokens that other groups of beams take in this step, each of which costs the diversity penalty; those outside of
+        the vocabulary are passed over. Mostly empty.
     """
 
     history: Any
@@ -288,7 +289,8 @@ def edit_row(work: Any, n: int, rules: Any, rows: Any, row: int) -> int:
     penalty = np.float32(rules.numbers[DIVERSITY])
     for i in range(rows.taken.shape[1]):
         token = np.int64(rows.taken[row, i])
-        value[token] = value[token] - penalty
+        if 0 <= token < n:  # a group that is done takes the padding token, which the logits need not have
+            value[token] = value[token] - penalty
     penalty = np.float32(rules.numbers[REPETITION])
     if penalty != np.float32(1):
         stamp = np.int64(work.seen[n]) + 1
