@@ -532,8 +532,9 @@ class _Page:
     def curves(self) -> str:
         """Occurrences by rank."""
         width, height, left, bottom = 760, 300, 60, 40
-        rank = max(one.used for one in self.report.tokenizers)
-        most = max(one.frequencies[0][1] for one in self.report.tokenizers if one.frequencies)
+        # Texts may have no tokens at all, such as blanks for BERT.
+        rank = max([1, *(one.used for one in self.report.tokenizers)])
+        most = max([1, *(one.frequencies[0][1] for one in self.report.tokenizers if one.frequencies)])
         across = (width - left - 20) / max(math.log10(rank), 1e-9)
         up = (height - bottom - 15) / max(math.log10(most), 1e-9)
 

@@ -10,7 +10,7 @@
 | unigram | nested loops against a trie, by length of text | models, corpora |
 | wordpiece | MaxMatch against LinMaxMatch by length of word; many languages | models, corpora |
 | training | textbook, incremental and heap trainers, by text and by vocabulary | corpora for the large part |
-| peers | other libraries: throughput, threads, start-up, memory, hard inputs | models, corpora |
+| peers | other libraries: throughput, threads, start-up, hard inputs | models, corpora |
 
 Results go to ``docs/results`` (``--out``): NAME.md, NAME.svg, NAME.json with the bare numbers. ``--data`` (default: the
 environment variable JITTOK_TEST_DATA) is a folder with ``models/`` and ``corpora/``, as ``docs/results/README.md``
@@ -520,12 +520,15 @@ def measure_training(options: Options) -> Result:
             "",
             "![Learning by size of text and of vocabulary](training-large.svg)",
         ]
-        last, first = rows[-1], rows[len(vocabularies) - 1]
+        last = rows[-1]
+        # A little text has no large vocabulary: only the same number of tokens says what more text costs.
+        of_little = {row[1]: row[3] for row in rows if row[0] == megabytes[0]}
+        of_much = {row[1]: row[3] for row in rows if row[0] == megabytes[-1]}
+        both = max(of_little.keys() & of_much.keys())
         large = (
             f" jittok's own: on {last[0]} MB, {last[1]:,} tokens are learned in {duration(last[3])}, after"
-            f" {duration(last[2])} of reading and counting; {last[0] / first[0]:.0f} times the text takes"
-            f" {last[3] / first[3]:.1f} times as long to learn from."
-            " to learn from."
+            f" {duration(last[2])} of reading and counting; {megabytes[-1] / megabytes[0]:.0f} times the text takes"
+            f" {of_much[both] / of_little[both]:.1f} times as long to learn {both:,} tokens from."
         )
     biggest = (texts[-1], some)
     by_merges = times["heap"][middle, sizes[-1]] / times["heap"][middle, sizes[0]]
@@ -541,7 +544,7 @@ def measure_training(options: Options) -> Result:
 # ------------------------------------------------------------------------------------------------------------ peers
 
 PEER_FAMILIES = ("gpt2", "cl100k", "bert-base-uncased", "t5", "mistral-v1")
-PEER_PARTS = {"throughput", "threads", "start-up", "memory", "pathological"}
+PEER_PARTS = {"throughput", "threads", "start-up", "pathological"}
 
 
 def measure_peers(options: Options) -> Result:

@@ -75,6 +75,27 @@ def test_wrong_arguments(tokenizers):
         measure_report(tokenizers, {"all": ["a"]})
 
 
+def test_texts_without_tokens(tmp_path, capsys):
+    """Of blanks, BERT makes nothing."""
+    tok = jittok.train_wordpiece(["to be"], vocab_size=10, pre_tokenizer="Whitespace", special_tokens=["[UNK]"])
+    report = measure_report({"a": tok, "b": tok}, {"blank": [" ", "\t \n"]}, rounds=1)
+    group = report.tokenizers[0].groups["blank"]
+    assert (group.documents, group.characters, group.tokens, group.characters_per_token) == (2, 4, 0, 0)
+    page = report.to_html()
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == [] and page.count("<svg") == 4
+    # One of them has tokens, or just one of one kind.
+    report = measure_report({"a": tok, "b": jittok.load_default()}, {"blank": [" "]}, rounds=0)
+    assert "rank 1 of 1 in use" in report.to_html()
+    tok.save(tmp_path / "tokenizer.json")
+    (tmp_path / "blank.txt").write_text("   \n \t \n", encoding="utf-8")
+    out = tmp_path / "page.html"
+    given = [str(tmp_path / "tokenizer.json"), str(tmp_path / "blank.txt"), "--out", str(out), "--rounds", "0"]
+    assert cli.main(["report", *given]) == 0
+    assert "0 tokens, 0.000 characters per token" in capsys.readouterr().out and out.exists()
+
+
 class Checker(html.parser.HTMLParser):
     """Whether every tag is closed, and nothing refers to another place."""
 
@@ -128,7 +149,30 @@ def test_command(tmp_path, capsys, tokenizers):
     assert cli.main(["report", "-t", "default", str(first), "--out", str(tmp_path / "no" / "page.html")]) == 1
     assert "cannot write" in capsys.readouterr().err
     assert cli.main(["report", "default", "default", str(first)]) == 1
-    assert "given twice" in capsys.readouterr().err
+    assert "a tokenizer is given twice: default" in capsys.readouterr().err
+
+
+def test_file_given_twice(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("one.txt").write_text("to be\n", encoding="utf-8")
+    for given in (["one.txt", "one.txt"], ["one.txt", "./one.txt"], [str(tmp_path / "one.txt"), "*.txt"]):
+        assert cli.main(["report", "default", *given, "--rounds", "0", "--json"]) == 1
+        assert "a file of text is given twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["report", "default"], ["bench", "default"], ["compare", "default", "default"]])
+@pytest.mark.parametrize("megabytes", ["nan", "-1", "0"])
+def test_megabytes(tmp_path, capsys, command, megabytes):
+    path = tmp_path / "one.txt"
+    path.write_text("to be\n", encoding="utf-8")
+    assert cli.main([*command, str(path), f"--megabytes={megabytes}"]) == 1
+    assert "greater than 0" in capsys.readouterr().err
+
+
+def test_megabytes_of_all(tmp_path, capsys):
+    path = tmp_path / "one.txt"
+    path.write_text("to be\nor not\n", encoding="utf-8")
+    assert groups_of(capsys, str(path), "--megabytes", "inf")["one.txt"]["documents"] == 2
 
 
 def test_help(capsys):
@@ -137,13 +181,97 @@ def test_help(capsys):
     assert "jittok report [options] X [X ...] FILE" in capsys.readouterr().out
 
 
-def test_groups_of_a_field(tmp_path, capsys):
-    rows = [{"text": "to be", "lang": "en"}, {"text": "être", "lang": "fr"}, {"text": "or not", "lang": "en"}]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert cli.main(["report", "default", str(path), "--group", "lang", "--rounds", "0", "--json"]) == 0
+def groups_of(capsys, *given):
+    """The groups that the command counts."""
+    assert cli.main(["report", "default", *given, "--rounds", "0", "--json"]) == 0
     groups = json.loads(capsys.readouterr().out)["tokenizers"][0]["groups"]
-    assert {name: group["documents"] for name, group in groups.items()} == {"en": 2, "fr": 1, "all": 3}
+    assert groups.pop(ALL)["documents"] == sum(group["documents"] for group in groups.values())
+    return groups
+
+
+def characters_of(capsys, *given):
+    return {name: group["characters"] for name, group in groups_of(capsys, *given).items()}
+
+
+# Every text has a length of its own, so that a group's characters say which texts are in it.
+ROWS = [
+    {"text": "x", "lang": "en"},
+    {"text": "x" * 2},
+    {"text": "x" * 4, "lang": "fr"},
+    {"text": "x" * 8, "lang": None},
+    {"text": "x" * 16, "lang": 3},
+    {"text": "x" * 32, "lang": "en"},
+    {"lang": "xx"},
+    {"text": None, "lang": "xx"},
+    {"text": "", "lang": "xx"},
+    {"text": "x" * 64, "lang": ""},
+    {"text": "x" * 128, "lang": "de"},
+    {"text": "x" * 256, "lang": True},
+    {"text": "x" * 512, "lang": "3"},
+    {"text": "x" * 1024, "lang": ["en", "ü"]},
+]
+EXPECTED = {"(none)": 74, "3": 528, '["en", "ü"]': 1024, "de": 128, "en": 33, "fr": 4, "true": 256}
+
+
+@pytest.mark.parametrize("copies", [1, 200], ids=["few", "many"])
+def test_groups_of_a_field(tmp_path, capsys, copies):
+    """The label is that of the text's own record; of many lines, read by a kernel, too."""
+    path = tmp_path / "rows.jsonl"
+    lines = ["", "no JSON", *(json.dumps(row) for row in ROWS)]
+    path.write_text("".join(line + "\n" for line in lines * copies), encoding="utf-8")
+    found = characters_of(capsys, str(path), "--group", "lang")
+    assert found == {name: copies * count for name, count in EXPECTED.items()}
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"content": {"text": "to be", "kind": "play"}}\n', encoding="utf-8")
+    assert characters_of(capsys, str(other), "--field", "content.text", "--group", "content.kind") == {"play": 5}
+
+
+def test_groups_of_the_first_megabytes(tmp_path, capsys):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    assert characters_of(capsys, str(path), "--group", "lang", "--megabytes", "7e-6") == {"en": 1, "fr": 4, "(none)": 2}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_groups_of_a_column(tmp_path, capsys, kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    feather, parquet = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow.parquet")
+    labels = ["en", None, "xx", "it", "", "en"]
+    columns = {
+        "text": ["x", "x" * 2, None, "x" * 8, "x" * 16, "x" * 32],
+        "lang": labels,
+        "code": pyarrow.array(labels).dictionary_encode(),
+        "number": [1, None, 5, 2, 1, 3],
+        "lists": [["a"], None, [], ["a"], ["b"], ["a"]],
+    }
+    path = tmp_path / f"rows.{kind}"
+    write = parquet.write_table if kind == "parquet" else feather.write_feather
+    write(pyarrow.table(columns), str(path))
+    for name in ("lang", "code"):
+        assert characters_of(capsys, str(path), "--group", name) == {"en": 33, "(none)": 18, "it": 8}
+    assert characters_of(capsys, str(path), "--group", "number") == {"1": 17, "(none)": 2, "2": 8, "3": 32}
+    assert characters_of(capsys, str(path), "--group", "lists") == {'["a"]': 41, "(none)": 2, '["b"]': 16}
+    assert cli.main(["report", "default", str(path), "--group", "nope", "--rounds", "0"]) == 1
+    assert "no column 'nope'; give another one with --group" in capsys.readouterr().err
+    assert cli.main(["report", "default", str(path), "--column", "number", "--rounds", "0"]) == 1
+    assert "give another one with --column" in capsys.readouterr().err
+
+
+def test_field_that_no_record_has(tmp_path, capsys):
+    path, other = tmp_path / "rows.jsonl", tmp_path / "other.jsonl"
+    path.write_text('{"text": "to be"}\n{"text": "or not"}\n', encoding="utf-8")
+    other.write_text('{"text": "to", "lang": "en"}\n', encoding="utf-8")
+    assert cli.main(["report", "default", str(path), "--group", "lang", "--rounds", "0"]) == 1
+    assert "no record with a text has the field 'lang'" in capsys.readouterr().err
+    # Some files may have none.
+    assert characters_of(capsys, str(path), str(other), "--group", "lang") == {"(none)": 11, "en": 2}
+
+
+def test_labels_and_titles_that_are_not_utf_8(tmp_path, capsys):
+    path, out = tmp_path / "rows.jsonl", tmp_path / "page.html"
+    path.write_text('{"text": "to be", "lang": "\\ud800"}\n', encoding="utf-8")
+    assert cli.main(["report", "default", str(path), "--group", "lang", "--rounds", "0", "--out", str(out)]) == 0
+    assert 'data-value="?"' in out.read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed that shows the page (JITTOK_TEST_BROWSER=...)")

@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, and print what came out."""
-    if options.rounds < 1 or options.threads < 1 or options.megabytes <= 0:
+    if options.rounds < 1 or options.threads < 1 or not options.megabytes > 0:
         raise ArgumentError("--rounds, --threads and --megabytes: expected numbers greater than 0")
     texts = list(documents_of(options))
     if not texts:

@@ -198,7 +198,7 @@ def _report(options: argparse.Namespace, found: Findings, facts: dict[str, str],
 
 def _batches(options: argparse.Namespace, found: Findings) -> Iterator[tuple[int, list[str]]]:
     """The documents in batches, each with the number of its first; progress goes to a terminal's stderr."""
-    if options.megabytes <= 0 or options.show < 0:
+    if not options.megabytes > 0 or options.show < 0:
         raise ArgumentError("--megabytes: expected a number greater than 0; --show: one that is not negative")
     shows = sys.stderr.isatty() and not options.quiet
     start = time.monotonic()

@@ -1,12 +1,19 @@
-"""The documents that ``bench``, ``compare`` and ``verify`` are given: the first of some files."""
+"""The documents that ``bench``, ``compare``, ``report`` and ``verify`` are given: the first of some files."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jittok.cli import arguments
+from jittok.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from jittok.corpus.reading import Reading
+    from jittok.corpus.sources import Source
 
 FILES = "text, JSON lines, Parquet or Arrow; compressed or not"
 
@@ -43,32 +50,77 @@ def documents_of(options: argparse.Namespace) -> Iterator[str]:
     ----------
     options
         With ``files``, ``separator``, ``field``, ``column`` and ``megabytes``.
+
+    Raises
+    ------
+    ArgumentError
+        ``megabytes`` is not greater than 0.
     """
-    limit = int(options.megabytes * 1e6)
+    from jittok.corpus.sources import find_sources
+
+    limit = _limit(options)
     size = 0
-    for text in strings_of(options):
-        if size >= limit:
-            return
-        if text:
-            yield text
-            size += len(text.encode("utf-8", "surrogatepass"))
+    for source in find_sources(options.files):
+        for _, text in _numbered(source, _reading(options)):
+            if size >= limit:
+                return
+            if text:
+                yield text
+                size += len(text.encode("utf-8", "surrogatepass"))
 
 
-def strings_of(options: argparse.Namespace) -> Iterator[str]:
-    """All documents of the files that a command names, empty ones too.
+def labelled_documents_of(options: argparse.Namespace, source: Source, labels: str) -> Iterator[tuple[str | None, str]]:
+    """The first documents of JSON lines or of a table, each with the label that its record has, or None.
 
     Parameters
     ----------
     options
-        With ``files``, ``separator``, ``field`` and ``column``.
-    """
-    from jittok.corpus.reading import Reading, read_documents
-    from jittok.corpus.sources import find_sources
+        As for :func:`documents_of`; ``files`` are not looked at.
+    source
+        The file, which is read twice.
+    labels
+        Field or column of the labels.
 
-    reading = Reading(options.separator, options.field, options.column, limit=None, replace_invalid=True)
-    for source in find_sources(options.files):
-        for documents in read_documents(source, reading):
-            yield from _strings(documents.texts)
+    Raises
+    ------
+    ArgumentError
+        ``megabytes`` is not greater than 0, or a table has no such column.
+    """
+    limit = _limit(options)
+    size = 0
+    reading = _reading(options)
+    others = _numbered(source, dataclasses.replace(reading, field=labels, column=labels, labels=True))
+    number, label = next(others, (sys.maxsize, ""))
+    # Either reading leaves out records that do not have what it looks for.
+    for at, text in _numbered(source, reading):
+        if size >= limit:
+            return
+        while number < at:
+            number, label = next(others, (sys.maxsize, ""))
+        if text:
+            yield label if number == at else None, text
+            size += len(text.encode("utf-8", "surrogatepass"))
+
+
+def _limit(options: argparse.Namespace) -> float:
+    """Bytes of text to take at most."""
+    if not options.megabytes > 0:  # so for nan, too
+        raise ArgumentError(f"--megabytes: expected a number greater than 0, not {options.megabytes:g}")
+    return float(options.megabytes * 1e6)
+
+
+def _reading(options: argparse.Namespace) -> Reading:
+    from jittok.corpus.reading import Reading
+
+    return Reading(options.separator, options.field, options.column, limit=None, replace_invalid=True)
+
+
+def _numbered(source: Source, reading: Reading) -> Iterator[tuple[int, str]]:
+    """All documents of a file, empty ones too, each with the number of its record."""
+    from jittok.corpus.reading import read_documents
+
+    for documents in read_documents(source, reading):
+        yield from zip(documents.numbers.tolist(), _strings(documents.texts), strict=True)
 
 
 def _strings(texts: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jittok.cli import arguments
-from jittok.cli.documents import add_documents, documents_of
+from jittok.cli.documents import add_documents, documents_of, labelled_documents_of
 from jittok.errors import ArgumentError, JittokError, OutputError
 
 #: Text that is taken of each file, by default.
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
     names, files = _tokenizers_and_files([*options.tokenizer, *options.files], len(options.tokenizer))
     tokenizers = {}
-    for name, shown in zip(names, _short(names), strict=True):
+    for name, shown in zip(names, _short(names, "tokenizer"), strict=True):
         wanted = copy.copy(options)
         wanted.tokenizer = name
         tokenizers[shown] = arguments.load_tokenizer(wanted)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(report.to_dict()))
         return 0
     try:
-        Path(options.out).write_text(report.to_html(options.title), encoding="utf-8")
+        Path(options.out).write_text(report.to_html(options.title), encoding="utf-8", errors="replace")
     except OSError as error:
         raise OutputError(f"--out: cannot write {options.out}: {error.strerror}; name a file that can be written") from None
     width = max(map(len, tokenizers))
@@ -110,43 +110,51 @@ def _tokenizers_and_files(given: list[str], known: int) -> tuple[list[str], list
     return given[:count], given[count:]
 
 
-def _short(names: list[str]) -> list[str]:
-    """Names to show: as many parts of each path, from the end, as tell them apart; more than "tokenizer.json"."""
+def _short(names: list[str], kind: str) -> list[str]:
+    """Names to show: as many parts of each path, from the end, as tell them apart; more than "tokenizer.json".
+
+    Raises
+    ------
+    ArgumentError
+        One file is named twice. `kind` says what it is.
+    """
     parts = [Path(os.path.abspath(name)).parts if name != "default" else ("default",) for name in names]
+    for at, one in enumerate(parts):
+        if one in parts[:at]:
+            raise ArgumentError(f"a {kind} is given twice: {names[at]}; name each of them once")
     telling = [2 if len(one) > 2 and Path(one[-1]).stem in _SAY_NOTHING else 1 for one in parts]
-    for length in range(max(map(len, parts)) + 1):
+    for length in range(max(map(len, parts))):
         short = ["/".join(one[-max(length, least) :]) for one, least in zip(parts, telling, strict=True)]
         if len(set(short)) == len(short):
             return short
-    raise ArgumentError("a tokenizer is given twice")
+    return ["/".join(one) for one in parts]
 
 
 def _texts(options: argparse.Namespace, files: list[str]) -> dict[str, list[str]]:
     """Groups of documents by name."""
-    from jittok.cli.documents import strings_of
     from jittok.corpus.sources import find_sources
 
     groups: defaultdict[str, list[str]] = defaultdict(list)
     sources = find_sources(files)
-    names = [source.path for source in sources]
-    shown = dict(zip(names, _short(names), strict=True)) if len(set(names)) == len(names) else {}
-    for source in sources:
+    names = _short([source.path for source in sources], "file of text")
+    grouped: list[str] = []
+    labels = records = 0
+    for source, name in zip(sources, names, strict=True):
         one = copy.copy(options)
         one.files = [source.path]
-        documents = documents_of(one)
         if options.group is None or source.kind == "text":
-            groups[_group_name(shown.get(source.path, source.name))] += documents
+            groups[_group_name(source.name if source.path == "-" else name)] += documents_of(one)
             continue
-        labels = copy.copy(one)
-        labels.field = labels.column = options.group
-        left = options.megabytes * 1e6
-        # The same file twice: each record has a label and a text.
-        for label, text in zip(strings_of(labels), strings_of(one), strict=False):
-            if left <= 0:
-                break
-            left -= len(text.encode("utf-8", "surrogatepass"))
-            if text:
-                groups[_group_name(label or "(none)")].append(text)
+        grouped.append(source.path)
+        for label, text in labelled_documents_of(one, source, options.group):
+            records += 1
+            labels += label is not None
+            groups[_group_name(label or "(none)")].append(text)
+    if records and not labels:
+        raise ArgumentError(
+            f"--group: no record with a text has the field {options.group!r} in {', '.join(grouped)}; name one that"
+            " records have, such as a language"
+        )
     return {name: texts for name, texts in sorted(groups.items()) if texts}
 
 

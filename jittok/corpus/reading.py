@@ -63,6 +63,9 @@ class Reading:
         Whether bytes of JSON lines that are not UTF-8 become U+FFFD.
     batch_bytes
         How much is read at a time, about.
+    labels
+        Whether the field or column holds labels of the documents, which need not be strings: other values become what
+        they are in JSON, so that 3 is "3".
     """
 
     separator: Separator | bytes = "newline"
@@ -73,6 +76,7 @@ class Reading:
     keep_columns: bool = False
     replace_invalid: bool = False
     batch_bytes: int | None = None
+    labels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +376,8 @@ def _field_reader(reading: Reading) -> Callable[[bytes], tuple[str | None, str, 
         record = value
         text = record.get(reading.field)
         value = _follow(record, path) if text is None else text
+        if reading.labels:
+            value = _label(value)
         if isinstance(value, str):
             return value, kind, reason, record
         if value is None:
@@ -379,6 +385,13 @@ def _field_reader(reading: Reading) -> Callable[[bytes], tuple[str | None, str, 
         return None, NOT_TEXT, f"the field {shown} is not a string but {_type_name(value)}", None
 
     return text_of
+
+
+def _label(value: Any) -> str | None:
+    """A label as text."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str).strip('"')
 
 
 def _path_of(field: str) -> list[str]:
@@ -490,7 +503,8 @@ def _columns(schema: Any, reading: Reading, path: str) -> list[str]:
     """Names of the columns to read, that of the text first."""
     names: list[str] = schema.names
     if reading.column not in names:
-        raise ArgumentError(f"{path} has no column {reading.column!r}; give another one with --column: {', '.join(names)}")
+        option = "--group" if reading.labels else "--column"
+        raise ArgumentError(f"{path} has no column {reading.column!r}; give another one with {option}: {', '.join(names)}")
     kept = [name for name in names if name != reading.column] if reading.keep_columns else []
     return [reading.column, *kept]
 
@@ -508,7 +522,10 @@ def _of_rows(rows: Any, first: int, reading: Reading, done: int, path: str) -> D
     if "view" in str(kind):
         texts = texts.cast(pyarrow.large_binary() if "binary" in str(kind) else pyarrow.large_string())
         kind = texts.type
-    if not (_is_text(kind, pyarrow) or pyarrow.types.is_null(kind)):
+    is_text = _is_text(kind, pyarrow) or pyarrow.types.is_null(kind)
+    if not is_text and reading.labels:
+        texts = pyarrow.array([_label(value) for value in texts.to_pylist()], pyarrow.large_string())
+    elif not is_text:
         raise ArgumentError(
             f"{path}: the column {reading.column!r} is not of strings but of {kind}; give another one with --column"
         )
