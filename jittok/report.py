@@ -4,7 +4,7 @@
 >>> from jittok.report import measure_report
 >>> report = measure_report({"built-in": jittok.load_default()}, {"play": ["To be, or not to be"]}, rounds=0)
 >>> report.tokenizers[0].groups["play"].tokens
-6
+7
 """
 
 from __future__ import annotations

@@ -235,9 +235,10 @@ def train_bpe(
     resume
         A checkpoint to go on from, instead of `texts`, to the same result. All other arguments must be as before.
     unreachable
-        What to do if there are fewer pairs than `vocab_size` needs: "error"; "warn", and return the largest vocabulary
-        that can be reached; "stop", return it without a warning. None: "warn", and with rules="sentencepiece" what
-        ``hard_vocab_limit`` says. More letters and special tokens than `vocab_size` are always an error.
+        What to do if there are fewer pairs than `vocab_size` needs, more letters and special tokens than it allows, or no
+        words: "error"; "warn", and return the largest vocabulary that can be reached, or all letters, as tokenizers does;
+        "stop", return the largest without a warning, but raise where it would be larger than asked for, or of no words.
+        None: "warn", and with rules="sentencepiece" what ``hard_vocab_limit`` says.
     **options
         Of the texts: ``field``, ``column``, ``errors`` and ``keep_line_ends`` of :func:`jittok.count_words`. With
         rules="sentencepiece", of the trainer.
@@ -307,7 +308,7 @@ def train_bpe(
     )
     what = {"rules": "tokenizers bpe", "options": plain_options(chosen), "base": _digest(known)}
     if resume is None:
-        counted, steps = gather_counts(texts, counts, normalizer, pre_tokenizer, reading)
+        counted, steps = gather_counts(texts, counts, normalizer, pre_tokenizer, reading, unreachable)
         settings = {**what, "steps": steps.settings()}
         if known is None:
             start = start_with_letters(counted, steps.byte_level, chosen)
@@ -319,7 +320,7 @@ def train_bpe(
         start = resumed(resume, settings, texts, counts)
     asked = vocab_size is not None or vocab_sizes is not None
     if asked:
-        check_room(sizes, start.n_first, known is not None)
+        check_room(sizes, start.n_first, unreachable, known is not None)
     if unk_token is not None and unk_token not in start.tokens:
         raise ArgumentError(f"unk_token={unk_token!r} is not in the vocabulary; add it to special_tokens")
     learned = learn(

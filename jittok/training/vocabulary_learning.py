@@ -151,6 +151,7 @@ def gather_counts(
     normalizer: object,
     pre_tokenizer: object,
     reading: Mapping[str, Any],
+    unreachable: Unreachable | None,
 ) -> tuple[WordCounts, Steps]:
     """Count the words of texts, or merge the counts given; and say by which steps words are made.
 
@@ -160,17 +161,19 @@ def gather_counts(
         As given to :func:`train_bpe`.
     reading
         Further arguments of :func:`~jittok.count_words`.
+    unreachable
+        What to do if there are no words: see :func:`train_bpe`.
     """
     if (texts is None) == (counts is None):
         raise ArgumentError("give either texts or counts=, not " + ("both" if counts is not None else "neither"))
     if counts is None:
         counted = count_words(texts, normalizer=normalizer, pre_tokenizer=pre_tokenizer, **reading)
-        return _not_empty(counted), read_steps(normalizer, pre_tokenizer)
+        return _not_empty(counted, unreachable), read_steps(normalizer, pre_tokenizer)
     items = counts if isinstance(counts, list | tuple) else [counts]
     for item in items:
         if not isinstance(item, WordCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts: expected WordCounts or the paths of their files, got {type(item).__name__}")
-    merged = _not_empty(merge_counts(items, memory_limit=reading["memory_limit"]))
+    merged = _not_empty(merge_counts(items, memory_limit=reading["memory_limit"]), unreachable)
     if "rules" in merged.settings:
         raise ArgumentError(
             f"counts: the words were counted with rules={merged.settings['rules']!r}; train with these, or count the words "
@@ -189,10 +192,13 @@ def gather_counts(
     return merged, steps
 
 
-def _not_empty(counts: WordCounts) -> WordCounts:
+def _not_empty(counts: WordCounts, unreachable: Unreachable | None) -> WordCounts:
     if not len(counts.counts):
         found = counts.report.summary()
-        raise ArgumentError(f"there are no words to learn from ({found}); expected texts with at least one word")
+        message = f"there are no words to learn from ({found}); expected texts with at least one word"
+        if unreachable in ("error", "stop"):
+            raise ArgumentError(message)
+        warn_caller(message, TrainingWarning)
     return counts
 
 
@@ -551,18 +557,21 @@ def pairs_of(learned: Learned, merges: NDArray[np.int32]) -> list[tuple[str, str
     return sorted(places, key=places.__getitem__)
 
 
-def check_room(sizes: Iterable[int], n_first: int, has_base: bool = False) -> None:
-    """Raise if a size asked for is less than the `n_first` tokens that there are before anything is learned."""
+def check_room(sizes: Iterable[int], n_first: int, unreachable: Unreachable | None, has_base: bool = False) -> None:
+    """Raise, or warn, if a size asked for is less than the `n_first` tokens that there are before anything is learned."""
     least = min(sizes)
-    if least < n_first and has_base:
-        raise ArgumentError(
-            f"vocab_size={least:,} is less than the {n_first:,} tokens of the base and new letters; ask for more"
-        )
-    if least < n_first:
-        raise ArgumentError(
+    if least >= n_first:
+        return
+    if has_base:
+        message = f"vocab_size={least:,} is less than the {n_first:,} tokens of the base and new letters; ask for more"
+    else:
+        message = (
             f"vocab_size={least:,} is less than the {n_first:,} special tokens and letters; ask for at least {n_first:,}, "
             "or limit the alphabet with limit_alphabet="
         )
+    if unreachable in ("error", "stop"):
+        raise ArgumentError(message)
+    warn_caller(message, TrainingWarning)
 
 
 def report_size(asked: int, reached: int, unreachable: Unreachable | None) -> None:
@@ -571,11 +580,11 @@ def report_size(asked: int, reached: int, unreachable: Unreachable | None) -> No
     Parameters
     ----------
     asked, reached
-        Numbers of tokens, the former not the smaller one.
+        Numbers of tokens. Whether more were reached than asked for, :func:`check_room` says.
     unreachable
         What to do: see :func:`train_bpe`.
     """
-    if unreachable == "stop" or reached == asked:
+    if unreachable == "stop" or reached >= asked:
         return
     message = (
         f"vocab_size={asked:,} cannot be reached, because no pair is left to merge; the largest that can be is {reached:,}. "

@@ -139,7 +139,7 @@ def train_wordpiece(
     )
     what = {"rules": f"wordpiece by {score}", "options": plain_options(chosen)}
     if resume is None:
-        counted, steps = gather_counts(texts, counts, normalizer, pre_tokenizer, reading)
+        counted, steps = gather_counts(texts, counts, normalizer, pre_tokenizer, reading, unreachable)
         settings = {**what, "steps": steps.settings()}
         start = start_with_letters(counted, steps.byte_level, chosen)
     else:
@@ -150,7 +150,7 @@ def train_wordpiece(
     by_likelihood, n_threads = score == "likelihood", thread_count(threads)
     asked = vocab_size is not None or vocab_sizes is not None
     if asked:
-        check_room(sizes, start.n_first)
+        check_room(sizes, start.n_first, unreachable)
     tokens = learn(
         start, chosen, max(sizes), checkpoints, progress, threads=n_threads, with_pairs=False, by_likelihood=by_likelihood
     ).tokens
