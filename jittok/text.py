@@ -301,9 +301,9 @@ def taken(parts: list[Texts], starts: NDArray[np.int64], first: int, last: int) 
     starts : int64[n + 1]
         The number of the first text of each of them, and of all texts.
     first, last
-        A range that is not empty.
+        A range; it may be empty.
     """
-    begin = int(np.searchsorted(starts, first, side="right")) - 1
+    begin = min(int(np.searchsorted(starts, first, side="right")) - 1, len(parts) - 1)
     part = parts[begin]
     offset = int(starts[begin])
     if last <= int(starts[begin + 1]):

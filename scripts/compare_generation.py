@@ -113,7 +113,10 @@ class Ours:
         self.search._made = 16
         self.rules = self.task.settings.rules(log_softmax=True)
         pool = vocab if self.task.settings.do_sample else 0
-        self.workers = self.task.workers(lambda: (new_work(vocab), new_pool(beams, pool), np.zeros(beams, np.int64)))
+        found = self.group.candidates.scores.shape[1]
+        self.workers = self.task.workers(
+            lambda: (new_work(vocab, found), new_pool(beams, pool), np.zeros(beams, np.int64))
+        )
         self.sources = np.arange(prompts * beams).reshape(prompts, beams)
         self.ids = np.zeros((prompts * beams, 1), np.int32)
         self.taken = np.zeros((prompts, 0), np.int32)

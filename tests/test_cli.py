@@ -203,6 +203,9 @@ class TestEngine:
         for_comparison |= {"encode_unigram_segments", "sample_pieces"}
         # What only much text, or going on from a checkpoint, needs.
         for_comparison |= {"move_words", "refill_unigram_cache", "check_edges", "symbols_of_cells"}
+        for_comparison |= {"join_pairs", "place_part", "check_cells"}
+        # What seed pieces from a file need.
+        for_comparison |= {"valid_pieces", "find_strings"}
         # What files with many added tokens, and single pieces, need.
         for_comparison |= {"read_added_tokens", "merge_bytes"}
         for module in pkgutil.iter_modules(jittok.kernels.__path__, "jittok.kernels."):

@@ -206,6 +206,46 @@ class TestSearch:
         one = generate(lambda ids, state, index: (np.zeros((len(ids), 1)), state), [[0]], max_new_tokens=2, num_beams=3)
         assert one[0].ids.tolist() == [0, 0]
 
+    @pytest.mark.parametrize(
+        ("size", "beams", "ends", "options"),
+        [
+            (20, 400, 0, {}), (20, 120, 0, {"do_sample": True}), (3, 1024, 0, {"do_sample": True}), (3, 1024, 2, {}),
+            (60, 12, 40, {}), (60, 12, 40, {"do_sample": True, "top_k": 30, "typical_p": 0.9}), (1, 300, 1, {}),
+            (8, 300, 0, {"num_beam_groups": 2, "diversity_penalty": 0.5}), (9, 500, 3, {"do_sample": True, "threads": 2}),
+        ],
+    )  # fmt: skip
+    def test_more_candidates_than_tokens(self, monkeypatch, size, beams, ends, options):
+        """Nothing is written behind the scratch: it lies in memory whose other items must stay."""
+        from jittok.kernels import logits
+
+        fences, new_work = [], logits.new_work
+
+        def fenced(*arguments):
+            work = new_work(*arguments)
+            room = len(work.heap)
+            memory = np.full(room + 20_000, 77, np.int64)
+            fences.append(memory[room:])
+            return work._replace(heap=memory[:room])
+
+        monkeypatch.setattr(logits, "new_work", fenced)
+        step, table = bigram(size, seed=5)
+        options = {"max_new_tokens": 4, "num_beams": beams, "num_return_sequences": beams, "seed": 2} | options
+        result = generate(step, [[0], [0, 0]], eos_token_id=list(range(ends)), **options)
+        assert fences and all((fence == 77).all() for fence in fences)
+        logs = np.array([twin.log_softmax(row) for row in table.tolist()])
+        for number in (0, 1):
+            found = result.of_prompt(number)
+            scores = [sequence.score for sequence in found]
+            assert scores == sorted(scores, reverse=True)
+            ids = [tuple(sequence.ids.tolist()) for sequence in found]
+            if "num_beam_groups" not in options:
+                assert len(set(ids)) == len(ids)
+                if "top_k" not in options:
+                    for one in found:
+                        path = one.sequence[-len(one.ids) - 1 :]
+                        assert one.score == pytest.approx(logs[path[:-1], path[1:]].sum() / len(one.ids), rel=1e-4)
+            if not ends and "num_beam_groups" not in options:
+                assert len(ids) == min(beams, size**4)
 
     def test_padding_outside_of_the_vocabulary(self):
         """Groups of beams that are done take the padding token, which then costs the others nothing."""

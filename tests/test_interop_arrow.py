@@ -213,3 +213,26 @@ def test_one_file_for_all_processes(tok, monkeypatch, tmp_path):
 
 def test_numpy_strings(tok):
     assert tok.encode_batch(np.array(["a b", "c"])).to_lists() == [tok.encode(text).ids.tolist() for text in ("a b", "c")]
+
+
+def test_chunks_that_are_all_empty():
+    tok = jittok.load_default()
+    empty = pa.chunked_array([[], []], pa.string())
+    assert len(tok.encode_batch(empty)) == 0
+    assert tok.encode_arrow(empty).to_pylist() == []
+    assert tok.encode_arrow(pa.table({"text": empty}), "text").num_rows == 0
+
+
+def test_no_text_in_a_data_set():
+    encode = encoder(jittok.load_default())
+    found = encode({"text": ["one", None, ""]})["input_ids"]
+    assert found[1] is None and found[0].tolist() == jittok.load_default().encode("one").ids.tolist() and len(found[2]) == 0
+
+
+def test_frames_that_hold_no_texts():
+    pandas = pytest.importorskip("pandas")
+    tok = jittok.load_default()
+    with pytest.raises(TextError, match="lone surrogate at character 1"):
+        encode_series(tok, pandas.Series(["a", "b\ud800"], dtype=object))
+    with pytest.raises(ArgumentTypeError, match="one column of a frame"):
+        encode_series(tok, pandas.DataFrame({"a": ["x"]}))

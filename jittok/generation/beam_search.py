@@ -134,9 +134,12 @@ class _Search:
                 vocab_size = task.model.vocab_size
                 settings.check_vocabulary(vocab_size)
                 pool_size = vocab_size if settings.do_sample else 0
+                candidates = min(self._groups[0].candidates.scores.shape[1], width * vocab_size)
 
-                def new_scratch(vocab_size: int = vocab_size, pool_size: int = pool_size) -> Any:
-                    return new_work(vocab_size), new_pool(width, pool_size), np.zeros(width, np.int64)
+                def new_scratch(
+                    vocab_size: int = vocab_size, pool_size: int = pool_size, candidates: int = candidates
+                ) -> Any:
+                    return new_work(vocab_size, candidates), new_pool(width, pool_size), np.zeros(width, np.int64)
 
                 workers = task.workers(new_scratch)
             longest = int(self._starts[self._live].max()) + self._made

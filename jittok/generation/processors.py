@@ -95,6 +95,8 @@ class LogitsProcessor:
         rows, vocab_size = logits.shape
         self.settings.check_vocabulary(vocab_size)
         history = np.zeros((rows, 0), np.int32) if ids is None else np.asarray(ids)
+        if history.size == 0:  # an empty list has no whole numbers to show
+            history = history.astype(np.int32)
         if history.ndim != 2 or len(history) != rows or history.dtype.kind not in "iu":
             raise ArgumentError(f"ids of shape {history.shape}, {history.dtype}; expected whole numbers, {rows} rows")
         counts = np.full(rows, history.shape[1], np.int64) if lengths is None else np.array(lengths, np.int64)

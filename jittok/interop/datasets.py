@@ -37,7 +37,7 @@ class Encoder:
         Returns
         -------
         dict or pyarrow.Table
-            The new column as a list of int32 arrays; or the table with it.
+            The new column as a list of int32 arrays, None where there is no text; or the table with it.
         """
         from .shared_file import shared_tokenizer
 
@@ -52,9 +52,11 @@ class Encoder:
         texts = batch[column]
         if isinstance(texts, str):
             raise ArgumentError(f"column={column!r}: expected a list of texts, got one; use map(..., batched=True)")
-        ids = self._tokenizer.encode_batch(texts, **dict(settings))
+        kept = [text for text in texts if text is not None]
+        ids = self._tokenizer.encode_batch(kept, **dict(settings))
         bounds = ids.indptr.tolist()
-        return {output: [ids.ids[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]}
+        rows = (ids.ids[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False))
+        return {output: [None if text is None else next(rows) for text in texts]}
 
 
 def encoder(tokenizer: Tokenizer, column: str = "text", *, output: str = "input_ids", **settings: Any) -> Encoder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentTypeError, MissingDependencyError
+from ..errors import ArgumentTypeError, MissingDependencyError, TextError
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -55,8 +55,12 @@ def encode_series(tokenizer: Tokenizer, series: Any, **settings: Any) -> Any:
     if library == "pandas" and hasattr(series, "index"):
         import pandas
 
+        if getattr(series, "ndim", 1) != 1:
+            raise ArgumentTypeError("series: expected one column of a frame, got all of it")
         try:
             texts = pyarrow.array(series, pyarrow.large_string(), from_pandas=True)
+        except UnicodeEncodeError as error:
+            raise TextError(f"series: a text has a lone surrogate at character {error.start}; remove it") from None
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
             raise ArgumentTypeError(f"series: expected texts ({error})") from None
         ids = tokenizer.encode_arrow(texts, **settings)

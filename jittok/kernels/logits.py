@@ -113,8 +113,8 @@ class Work(NamedTuple):
         The token of each value, once some are gone.
     mass, order, order_bits : float32[V + ROOM], float32[V + ROOM], int32[V + ROOM]
         Exponentials of the values; what else they are ordered by.
-    heap : int64[V + ROOM]
-        The best ones.
+    heap : int64[max(V, C) + ROOM]
+        The best ones; at most C continuations of the beams of one prompt.
     bins : float64[BINS]
         Masses.
     seen : int64[V + 1]
@@ -151,18 +151,22 @@ class Pool(NamedTuple):
     source: Any
 
 
-def new_work(vocab_size: int) -> Work:
+def new_work(vocab_size: int, candidates: int = 0) -> Work:
     """Scratch for one thread.
 
     Parameters
     ----------
     vocab_size
         Length of a row.
+    candidates
+        Continuations that :func:`best_continuations` is to find for each prompt: with many beams or end tokens, and a
+        small vocabulary, more than a row has tokens.
     """
     room = vocab_size + ROOM
     value, mass, order = (np.zeros(room, np.float32) for _ in range(3))
     token, spare = np.zeros(room, np.int32), np.zeros(4, np.int32)
-    heap, bins, seen = np.zeros(room, np.int64), np.zeros(BINS, np.float64), np.zeros(vocab_size + 1, np.int64)
+    heap = np.zeros(max(vocab_size, candidates) + ROOM, np.int64)
+    bins, seen = np.zeros(BINS, np.float64), np.zeros(vocab_size + 1, np.int64)
     return Work(value, value.view(np.int32), token, mass, order, order.view(np.int32), heap, bins, seen, spare)
 
 
@@ -891,7 +895,7 @@ def best_continuations(
     first, last : int
         Prompts to work on.
     work : Work
-        Scratch.
+        Scratch, made for k candidates, or for all that there can be: ``beams * vocab``.
     pool : Pool
         Scratch, with places only where samples are drawn.
     ends : int64[beams]
