@@ -77,7 +77,7 @@ def test_wrong_arguments(tokenizers):
 
 def test_texts_without_tokens(tmp_path, capsys):
     """Of blanks, BERT makes nothing."""
-    tok = jittok.train_wordpiece(["to be"], vocab_size=10, pre_tokenizer="Whitespace", special_tokens=["[UNK]"])
+    tok = jittok.train_wordpiece(["to be"], vocab_size=9, pre_tokenizer="Whitespace", special_tokens=["[UNK]"])
     report = measure_report({"a": tok, "b": tok}, {"blank": [" ", "\t \n"]}, rounds=1)
     group = report.tokenizers[0].groups["blank"]
     assert (group.documents, group.characters, group.tokens, group.characters_per_token) == (2, 4, 0, 0)
@@ -160,7 +160,7 @@ def test_file_given_twice(tmp_path, capsys, monkeypatch):
         assert "a file of text is given twice" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["report", "default"], ["bench", "default"], ["compare", "default", "default"]])
+@pytest.mark.parametrize("command", [["report", "default"], ["bench", "default"], ["verify", "default"]])
 @pytest.mark.parametrize("megabytes", ["nan", "-1", "0"])
 def test_megabytes(tmp_path, capsys, command, megabytes):
     path = tmp_path / "one.txt"
@@ -213,14 +213,14 @@ ROWS = [
 EXPECTED = {"(none)": 74, "3": 528, '["en", "ü"]': 1024, "de": 128, "en": 33, "fr": 4, "true": 256}
 
 
-@pytest.mark.parametrize("copies", [1, 200], ids=["few", "many"])
-def test_groups_of_a_field(tmp_path, capsys, copies):
-    """The label is that of the text's own record; of many lines, read by a kernel, too."""
+@pytest.mark.parametrize("much", [1 << 18, 0], ids=["few", "many"])
+def test_groups_of_a_field(tmp_path, capsys, monkeypatch, much):
+    """The label is that of the text's own record; of many lines, which a kernel reads, too."""
+    monkeypatch.setattr("jittok.corpus.reading._MUCH", much)
     path = tmp_path / "rows.jsonl"
     lines = ["", "no JSON", *(json.dumps(row) for row in ROWS)]
-    path.write_text("".join(line + "\n" for line in lines * copies), encoding="utf-8")
-    found = characters_of(capsys, str(path), "--group", "lang")
-    assert found == {name: copies * count for name, count in EXPECTED.items()}
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    assert characters_of(capsys, str(path), "--group", "lang") == EXPECTED
     other = tmp_path / "other.jsonl"
     other.write_text('{"content": {"text": "to be", "kind": "play"}}\n', encoding="utf-8")
     assert characters_of(capsys, str(other), "--field", "content.text", "--group", "content.kind") == {"play": 5}
