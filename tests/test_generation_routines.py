@@ -247,6 +247,19 @@ class TestSearch:
             if not ends and "num_beam_groups" not in options:
                 assert len(ids) == min(beams, size**4)
 
+    def test_beams_that_there_are_not_take_nothing(self):
+        """Two tokens for groups of three beams: what the penalty costs does not depend on the tokens' numbers."""
+        found = []
+        for first in (0, 1):
+            row = np.full((1, 4), -np.inf, np.float32)
+            row[0, first : first + 2] = -0.474, -0.974
+            result = generate(
+                lambda ids, state, _, row=row: (np.repeat(row, len(ids), 0), state), [[3]], max_new_tokens=1, num_beams=6,
+                num_beam_groups=2, diversity_penalty=0.5, num_return_sequences=4,
+            )  # fmt: skip
+            found.append([(int(sequence.ids[0]) - first, round(sequence.score, 4)) for sequence in result])
+        assert found[0] == found[1] and len(found[0]) == 4
+
     def test_padding_outside_of_the_vocabulary(self):
         """Groups of beams that are done take the padding token, which then costs the others nothing."""
         table = np.random.default_rng(3).normal(size=(61, 61)).astype(np.float32)
