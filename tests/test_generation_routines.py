@@ -247,6 +247,19 @@ class TestSearch:
             if not ends and "num_beam_groups" not in options:
                 assert len(ids) == min(beams, size**4)
 
+    def test_beams_that_there_are_not_take_nothing(self):
+        """Two tokens for groups of three beams: what the penalty costs does not depend on the tokens' numbers."""
+        found = []
+        for first in (0, 1):
+            row = np.full((1, 4), -np.inf, np.float32)
+            row[0, first : first + 2] = -0.474, -0.974
+            result = generate(
+                lambda ids, state, _, row=row: (np.repeat(row, len(ids), 0), state), [[3]], max_new_tokens=1, num_beams=6,
+                num_beam_groups=2, diversity_penalty=0.5, num_return_sequences=4,
+            )  # fmt: skip
+            found.append([(int(sequence.ids[0]) - first, round(sequence.score, 4)) for sequence in result])
+        assert found[0] == found[1] and len(found[0]) == 4
+
     def test_padding_outside_of_the_vocabulary(self):
         """Groups of beams that are done take the padding token, which then costs the others nothing."""
         table = np.random.default_rng(3).normal(size=(61, 61)).astype(np.float32)
@@ -422,7 +435,8 @@ class TestPrompts:
     @pytest.mark.parametrize(
         "prompts",
         ["text", b"text", 5, None, [1, 2], [[]], [[1], []], [[-1]], [[2**31]], [[1.5]], [["a"]], [[[1]]], np.zeros(3, int),
-         np.zeros((2, 0), int), np.zeros((1, 2)), ["text"], {1: 2}],
+         np.zeros((2, 0), int), np.zeros((1, 2)), ["text"], {1: 2}, [[1], "a"], [{1, 2}], [None], [b"ab"], [[1], [2, [3]]],
+         [[10**30]], [np.array(5)], [1.5]],
     )  # fmt: skip
     def test_wrong(self, prompts):
         with pytest.raises((ArgumentError, ArgumentTypeError), match="prompt"):
@@ -456,7 +470,10 @@ class TestBadInput:
             ({"no_such": 1}, "no_such"), ({"pad_token_id": None}, "pad_token_id"), ({"num_beams": True}, "num_beams"),
             ({"num_beams": 2, "on_text": print}, "on_text"), ({"temperature": 1e-44}, "1e-37"),
             ({"settings": 5}, "settings=5"), ({"repetition_penalty": 1e39}, "1e37"),
-            ({"tokenizer": "gpt2"}, "tokenizer='gpt2'"),
+            ({"tokenizer": "gpt2"}, "tokenizer='gpt2'"), ({"stop_strings": 5}, "stop_strings=5"),
+            ({"early_stopping": np.array([1, 2])}, "early_stopping=array"), ({"early_stopping": 2}, "early_stopping=2"),
+            ({"early_stopping": None}, "early_stopping=None"), ({"do_sample": "no"}, "do_sample='no'"),
+            ({"do_sample": np.array([1, 2])}, "do_sample=array"), ({"temperature": 10**400}, "temperature: .* float"),
         ],
     )  # fmt: skip
     def test_settings(self, changes, message):
@@ -552,6 +569,55 @@ class TestBadInput:
 
         with pytest.raises(KeyboardInterrupt):
             generate(step, [[0]], max_new_tokens=9)
+
+
+def test_more_ways_to_say_it():
+    for value, kept in ((1, True), (np.True_, True), (0, False), (np.False_, False), ("never", "never")):
+        assert GenerationSettings(early_stopping=value).early_stopping is kept
+    assert GenerationSettings(do_sample=np.True_).do_sample is True
+    step, _ = bigram(6)
+    assert len(generate(step, [[1]], max_new_tokens=3, stop_strings=None, threads=10**9)[0].ids) == 3
+
+
+@pytest.mark.parametrize("power", [1e300, -1e300])
+def test_a_length_penalty_beyond_all_numbers(power):
+    step, _ = bigram(6)
+    calls = []
+
+    def breaks(ids, state, beam_index):
+        calls.append(1)
+        return step(ids, state, beam_index) if len(calls) < 4 else None
+
+    options = {"num_beams": 3, "length_penalty": power, "num_return_sequences": 3}
+    for groups in ({}, {"num_beam_groups": 3}, {"early_stopping": "never"}):
+        result = generate(step, [[1], [2]], max_new_tokens=4, eos_token_id=3, **options, **groups)
+        assert all(np.isfinite(sequence.score) for sequence in result)
+    with pytest.raises(GenerationError, match="step 3") as info:
+        generate(breaks, [[1]], max_new_tokens=9, **options)
+    assert all(np.isfinite(sequence.score) for sequence in info.value.partial)
+
+
+def test_arrays_of_processors():
+    from jittok.generation import LogitsProcessor, sample
+
+    logits = np.arange(6, dtype=np.float32)[None]
+    process = LogitsProcessor(repetition_penalty=2.0)
+    assert process(logits.copy(), [[]]).tolist() == logits.tolist()
+    assert process(logits.copy(), [[5, -100, 2**31 - 1]]).tolist() == [[0, 1, 2, 3, 4, 2.5]]
+    for ids, lengths in (
+        ([[2**32 + 5]], None), ([[1.0]], None), ([["a"]], None), ([[5]], ["a"]), ([[5]], [0.5]), ([[5]], [-1]),
+        ([[5]], [2]), ([[5]], [[1]]), ([[5]], [2**70]),
+    ):  # fmt: skip
+        with pytest.raises((ArgumentError, ArgumentTypeError), match="ids|lengths"):
+            process(logits.copy(), ids, lengths=lengths)
+    streams = np.array([2**64 - 1], np.uint64)
+    assert sample(logits, 1, [2**64 - 1], [3])[0].tolist() == sample(logits, 1, streams, 3)[0].tolist()
+    for streams, positions in (
+        ([-1], 0), (["a"], 0), ([1, 2], 0), ([[1], [2, 3]], 0), ([0.5], 0), (None, "a"), (None, [1, 2]), (None, -1),
+        (None, 1.5), (None, 2**32), (None, 2**70),
+    ):  # fmt: skip
+        with pytest.raises((ArgumentError, ArgumentTypeError), match="streams|positions"):
+            sample(logits, 1, streams, positions)
 
 
 def test_settings_can_be_kept():

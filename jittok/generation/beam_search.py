@@ -151,9 +151,10 @@ class _Search:
                 was_done = group.finished.done != 0
                 self._advance(group, bits, group_sources[number], rules, taken, workers)
                 if len(self._groups) > 1:
-                    # A group that was done before takes the pad token, as in transformers.
+                    # A beam that there is not takes nothing; a group that was done before the pad token, as in transformers.
                     length = self._starts[self._live] + self._made
                     last = group.new.ids[np.arange(len(self._live))[:, None], np.arange(width), length[:, None]]
+                    last = np.where(np.isfinite(group.new.scores), last, -1)
                     last = np.where(was_done[:, None], settings.pad_token_id, last)
                     taken = np.ascontiguousarray(np.concatenate([taken, last], axis=1), np.int32)
             self._made += 1
@@ -228,8 +229,8 @@ class _Search:
         lengths = np.full(1 + len(limits), self._made + 1, np.float64)
         if settings.early_stopping == "never" and settings.length_penalty > 0:
             lengths[1:] = limits
-        with np.errstate(over="ignore"):
-            return np.power(lengths, settings.length_penalty)
+        divisors: NDArray[np.float64] = _power(lengths, settings.length_penalty)
+        return divisors
 
     def _find_stops(self, group: _Group, done: NDArray[np.bool_]) -> dict[tuple[int, int], TextStream]:
         """Mark candidates that complete a stop string; returns the text of each, by prompt, beam and token."""
@@ -332,8 +333,14 @@ class _Search:
                 ]
                 running.sort(key=lambda item: -item[0])
                 for score, group, beam in running[: self._task.settings.num_return_sequences - len(found)]:
-                    divided = score / float(max(self._made, 1)) ** self._task.settings.length_penalty
+                    divided = score / float(_power(float(max(self._made, 1)), self._task.settings.length_penalty))
                     ids, scores = group.old.ids[place, beam, :length], group.old.token_scores[place, beam, :length]
                     found.append(self._sequence(number, divided, 0, ids, scores))
             result += found
         return Generated(result)
+
+
+def _power(lengths: Any, penalty: float) -> Any:
+    """Lengths to the power of the penalty, away from zero and infinity, with which nothing could be compared."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.clip(np.power(lengths, penalty), 1e-30, 1e30)

@@ -99,7 +99,9 @@ class LogitsProcessor:
             history = history.astype(np.int32)
         if history.ndim != 2 or len(history) != rows or history.dtype.kind not in "iu":
             raise ArgumentError(f"ids of shape {history.shape}, {history.dtype}; expected whole numbers, {rows} rows")
-        counts = np.full(rows, history.shape[1], np.int64) if lengths is None else np.array(lengths, np.int64)
+        if history.size and not -(2**31) <= int(history.min()) <= int(history.max()) < 2**31:
+            raise ArgumentError("ids: one of them does not fit in int32, so it is no token")
+        counts = np.full(rows, history.shape[1]) if lengths is None else _whole_numbers("lengths", lengths, np.int64)
         if counts.shape != (rows,) or (counts < 0).any() or (counts > history.shape[1]).any():
             raise ArgumentError(f"lengths={lengths!r}: expected {rows} numbers from 0 to {history.shape[1]}")
         flags = NO_END * bool(end_is_banned) | IS_FIRST * bool(is_first) | IS_LAST * bool(is_last)
@@ -107,7 +109,7 @@ class LogitsProcessor:
             self._work = new_work(vocab_size)
         behind = Rows(
             np.array(history, np.int32, order="C"),
-            counts,
+            np.array(counts, np.int64),
             np.full(rows, flags, np.uint8),
             np.zeros(rows, np.uint64),
             np.zeros((rows, 0), np.int32),
@@ -319,10 +321,13 @@ def sample(
         logits = np.array(logits, order="C")
     check_logits(logits)
     rows = len(logits)
-    numbers = np.arange(rows, dtype=np.uint64) if streams is None else np.array(streams, np.uint64)
-    steps = np.broadcast_to(np.asarray(positions, np.int64), (rows,)).copy()
+    numbers = np.arange(rows, dtype=np.uint64) if streams is None else _whole_numbers("streams", streams, np.uint64)
     if numbers.shape != (rows,):
         raise ArgumentError(f"streams of shape {numbers.shape}; expected {rows} of them")
+    steps = _whole_numbers("positions", positions, np.int64)
+    if steps.shape not in ((), (1,), (rows,)):
+        raise ArgumentError(f"positions of shape {steps.shape}; expected one, or {rows} of them")
+    steps = np.broadcast_to(steps, (rows,)).copy()
     if (steps < 0).any() or (steps >= 2**32).any():
         raise ArgumentError("positions: expected numbers from 0 up below 2**32")
     behind = Rows(
@@ -336,6 +341,20 @@ def sample(
     work = new_work(logits.shape[1])
     check_status(int(choose_tokens(bits, rules, behind, seeds, steps, 0, rows, work, tokens, scores)), 0)
     return tokens, scores
+
+
+def _whole_numbers(name: str, values: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:
+    """A copy of an array of whole numbers, as another type that all of them fit in; raises naming the argument."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        array = np.array(None)
+    if array.dtype.kind not in "iu" and array.size:
+        raise ArgumentTypeError(f"{name}={values!r}: expected whole numbers")
+    limits = np.iinfo(kind)
+    if array.size and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max:
+        raise ArgumentError(f"{name}={values!r}: expected numbers from {limits.min} to {limits.max}")
+    return array.astype(kind)
 
 
 def seed_array(seed: int | None) -> NDArray[np.uint64]:

@@ -71,9 +71,9 @@ def read_prompts(prompts: Any, pad_id: int, tokenizer: Tokenizer | None) -> Prom
             raise ArgumentTypeError("prompts: a list of ids; expected a list of prompts: give [ids] for a single one")
         try:
             row = np.asarray(prompt)
-        except ValueError:
-            row = np.empty((0, 0))
-        if len(row) == 0 and row.ndim == 1:
+        except (TypeError, ValueError, OverflowError):
+            raise ArgumentTypeError(f"prompt {number}: expected a sequence of token ids, got {prompt!r}") from None
+        if row.shape == (0,):
             raise ArgumentError(f"prompt {number} is empty; give at least a start token")
         rows.append(_ids(row, number))
     width = max(map(len, rows), default=0)

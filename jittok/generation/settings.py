@@ -98,7 +98,7 @@ class GenerationSettings:
     length_penalty: float = 1.0
     early_stopping: bool | Literal["never"] = False
     num_return_sequences: int = 1
-    stop_strings: str | Sequence[str] = ()
+    stop_strings: str | Sequence[str] | None = ()
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -131,9 +131,11 @@ class GenerationSettings:
             raise ArgumentError(
                 f"max_new_tokens={self.max_new_tokens} and max_length={self.max_length}: give one of them"
             )
-        if self.early_stopping not in (True, False, "never"):
+        if not isinstance(self.early_stopping, str):
+            put("early_stopping", truth("early_stopping", self.early_stopping, "True, False or 'never'"))
+        elif self.early_stopping != "never":
             raise ArgumentError(f"early_stopping={self.early_stopping!r}: expected True, False or 'never'")
-        put("do_sample", bool(self.do_sample))
+        put("do_sample", truth("do_sample", self.do_sample, "True or False"))
         ends: Any = () if self.eos_token_id is None else self.eos_token_id
         put("eos_token_id", token_ids("eos_token_id", [ends] if isinstance(ends, int | np.integer) else ends))
         if isinstance(self.bad_words_ids, str) or not isinstance(self.bad_words_ids, Iterable):
@@ -264,11 +266,30 @@ def real_number(name: str, value: Any, least: float, most: float, excludes_least
         number = float(value)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"{name}={value!r}: expected a number, got {type(value).__name__}") from None
+    except OverflowError:
+        raise ArgumentError(f"{name}: expected a number that fits in a float, got a larger one") from None
     if isinstance(value, bool | str) or not math.isfinite(number) or not least <= number <= most:
         raise ArgumentError(f"{name}={value!r}: expected a finite number from {least} to {most}")
     if excludes_least and number == least:
         raise ArgumentError(f"{name}={value!r}: expected a number above {least}")
     return number
+
+
+def truth(name: str, value: Any, expected: str) -> bool:
+    """Return whether something is to be, as a bool, or raise naming the argument.
+
+    Parameters
+    ----------
+    name
+        Of the argument.
+    value
+        A bool, of NumPy too, or 0 or 1.
+    expected
+        What may be given, for the message.
+    """
+    if isinstance(value, bool | np.bool_) or (isinstance(value, int | np.integer) and value in (0, 1)):
+        return bool(value)
+    raise ArgumentTypeError(f"{name}={value!r}: expected {expected}")
 
 
 def token_ids(name: str, values: Any) -> tuple[int, ...]:

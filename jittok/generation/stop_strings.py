@@ -26,7 +26,7 @@ class StopStrings:
     Parameters
     ----------
     strings
-        One or several; none of them empty.
+        One, several or none; none of them empty.
 
     Attributes
     ----------
@@ -49,8 +49,13 @@ class StopStrings:
     Source: Aho and Corasick, "Efficient string matching" (1975). A kilobyte for each byte of the strings.
     """
 
-    def __init__(self, strings: str | Sequence[str]) -> None:
-        self.strings = (strings,) if isinstance(strings, str) else tuple(strings)
+    def __init__(self, strings: str | Sequence[str] | None) -> None:
+        if isinstance(strings, str):
+            strings = (strings,)
+        try:
+            self.strings: tuple[str, ...] = () if strings is None else tuple(strings)
+        except TypeError:
+            raise ArgumentTypeError(f"stop_strings={strings!r}: expected a text, or a list of texts") from None
         following: list[list[int]] = [[-1] * 256]
         found, depth = [0], [0]
         room = _MOST_BYTES

@@ -79,7 +79,8 @@ class Task:
         new_scratch
             Makes the scratch of one.
         """
-        self._workers = Workers(self._threads, new_scratch)
+        rows = len(self.prompts.rows) * self.settings.num_return_sequences
+        self._workers = Workers(max(1, min(self._threads, rows)), new_scratch)  # more would only need memory
         return self._workers
 
     def new_text(self, prompt: NDArray[np.int32]) -> TextStream:
