@@ -605,8 +605,8 @@ def test_arrays_of_processors():
     assert process(logits.copy(), [[]]).tolist() == logits.tolist()
     assert process(logits.copy(), [[5, -100, 2**31 - 1]]).tolist() == [[0, 1, 2, 3, 4, 2.5]]
     for ids, lengths in (
-        ([[2**32 + 5]], None), ([[1.0]], None), ([["a"]], None), ([[5]], ["a"]), ([[5]], [0.5]), ([[5]], [-1]),
-        ([[5]], [2]), ([[5]], [[1]]), ([[5]], [2**70]),
+        ([[2**32 + 5]], None), ([[1], [2, 3]], None), ([[1.0]], None), ([["a"]], None), ([[5]], ["a"]), ([[5]], [0.5]),
+        ([[5]], [-1]), ([[5]], [2]), ([[5]], [[1]]), ([[5]], [2**70]),
     ):  # fmt: skip
         with pytest.raises((ArgumentError, ArgumentTypeError), match="ids|lengths"):
             process(logits.copy(), ids, lengths=lengths)

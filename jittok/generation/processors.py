@@ -94,7 +94,10 @@ class LogitsProcessor:
         check_logits(logits)
         rows, vocab_size = logits.shape
         self.settings.check_vocabulary(vocab_size)
-        history = np.zeros((rows, 0), np.int32) if ids is None else np.asarray(ids)
+        try:
+            history = np.zeros((rows, 0), np.int32) if ids is None else np.asarray(ids)
+        except (TypeError, ValueError, OverflowError):
+            raise ArgumentError(f"ids: rows of different lengths; expected an array of {rows} rows, and lengths=") from None
         if history.size == 0:  # an empty list has no whole numbers to show
             history = history.astype(np.int32)
         if history.ndim != 2 or len(history) != rows or history.dtype.kind not in "iu":
