@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+import jittok
 from jittok.errors import JittokError
 from jittok.formats import json_parts, tokenizer_json
 from jittok.formats._json import parse_json
@@ -232,3 +233,19 @@ class TestColumns:
         order = np.array([3, -1, 0, 7, 7])
         assert columns.take(order).strings() == ["abb", "", "a", "🙂", "🙂"]
         assert columns_of([b"ab", b"", b"\xff"]).indptr.tolist() == [0, 2, 2, 3]
+
+
+def test_what_is_made_of_columns(tmp_path):
+    """A vocabulary that kernels read is written, converted and continued like any other."""
+    letters = [chr(97 + number) for number in range(26)]
+    pairs = [(a, b) for a in letters for b in letters]
+    vocab = {token: number for number, token in enumerate([*letters, *(a + b for a, b in pairs)])}
+    model = {"type": "BPE", "vocab": vocab, "merges": [list(pair) for pair in pairs]}
+    content = json.dumps({"model": model}).encode()
+    assert len(content) > 1 << 13  # else no kernel reads it
+    tok = jittok.load_bytes(content)
+    tok.save(tmp_path / "merges", "merges")
+    assert json.loads((tmp_path / "merges" / "vocab.json").read_text()) == vocab
+    checkpoint = tmp_path / "checkpoint"
+    longer = jittok.train_bpe(["abcd" * 5], base=tok, vocab_size=len(vocab) + 1, checkpoint=checkpoint)
+    assert longer.encode("abcd").tokens == ["abcd"] and longer.spec.model.vocab["zz"] == vocab["zz"]

@@ -523,7 +523,7 @@ def files_of(spec: TokenizerSpec) -> dict[str, bytes]:
         if not different:
             lines = "".join(f"{a} {b}\n" for a, b in model.merges)
             return {
-                "vocab.json": json.dumps(model.vocab, ensure_ascii=False).encode(),
+                "vocab.json": json.dumps(dict(model.vocab), ensure_ascii=False).encode(),
                 "merges.txt": f"#version: 0.2\n{lines}".encode(),
                 "tokenizer_config.json": written_json(config),
             }

@@ -7,7 +7,7 @@ model. What remains different is noted, by sentences that say for which texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -332,10 +332,10 @@ def to_sentencepiece(spec: TokenizerSpec) -> tuple[TokenizerSpec, tuple[str, ...
     return made, tuple(notes)
 
 
-def _pieces_by_id(vocab: dict[str, int] | Sequence[str] | object, added: Iterable[AddedToken]) -> list[str]:
-    ids = dict(vocab) if isinstance(vocab, dict) else {piece: i for i, piece in enumerate(vocab)}  # type: ignore[arg-type, var-annotated]
+def _pieces_by_id(vocab: Mapping[str, int] | Sequence[str], added: Iterable[AddedToken]) -> list[str]:
+    ids = dict(vocab) if isinstance(vocab, Mapping) else {piece: i for i, piece in enumerate(vocab)}
     size = len(ids)
-    if not isinstance(vocab, dict) and size < len(vocab):  # type: ignore[arg-type]
+    if not isinstance(vocab, Mapping) and size < len(vocab):
         raise UnsupportedError("a SentencePiece model cannot hold two pieces of the same string")
     ids.update({token.content: token.id for token in added})
     by_id = {number: piece for piece, number in ids.items()}

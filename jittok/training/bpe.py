@@ -106,7 +106,7 @@ def _digest(base: Base | None) -> str | None:
     """What tells a base from others, for checkpoints: its merges are not in them."""
     if base is None:
         return None
-    content = json.dumps([base.ids, base.model.merges]).encode()
+    content = json.dumps([base.ids, list(base.model.merges)]).encode("utf-8", "surrogatepass")
     return f"{len(base.ids)} tokens, BLAKE2b {hashlib.blake2b(content, digest_size=16).hexdigest()}"
 
 
