@@ -241,7 +241,8 @@ def test_what_is_made_of_columns(tmp_path):
     pairs = [(a, b) for a in letters for b in letters]
     vocab = {token: number for number, token in enumerate([*letters, *(a + b for a, b in pairs)])}
     model = {"type": "BPE", "vocab": vocab, "merges": [list(pair) for pair in pairs]}
-    content = json.dumps({"model": model}).encode()
+    step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    content = json.dumps({"model": model, "pre_tokenizer": step, "decoder": step}).encode()
     assert len(content) > 1 << 13  # else no kernel reads it
     tok = jittok.load_bytes(content)
     tok.save(tmp_path / "merges", "merges")
