@@ -1,6 +1,6 @@
 """Repeat the measurements that jittok's documentation rests on, each as a table, a plot and a sentence.
 
-    python scripts/reproduce.py                      # all of them; about half an hour
+    python scripts/reproduce.py                      # all of them; an hour and a half
     python scripts/reproduce.py bpe training         # some of them
     python scripts/reproduce.py --quick --out /tmp/x # small inputs, one round: whether everything runs, no result
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import jittok
 from jittok import study
-from jittok.errors import ArgumentError
+from jittok.errors import ArgumentError, ArgumentTypeError
 
 HAMLET = (Path(jittok.__file__).parent / "data" / "hamlet.txt").read_text(encoding="utf-8")
 
@@ -63,3 +63,13 @@ def test_wrong_arguments():
         study.learn_merges({"ab": 1}, 1, "other")
     with pytest.raises(ArgumentError, match="0 or more"):
         study.learn_merges({"ab": 1}, -1)
+
+
+@pytest.mark.parametrize("algorithm", study.TRAINING_ALGORITHMS)
+def test_words_that_never_occur_and_wrong_ones(algorithm):
+    assert study.learn_merges({"a": 5, "aaa": 0}, 9, algorithm) == []
+    with pytest.raises(ArgumentError, match="expected 0 or more"):
+        study.learn_merges({"ab": -1}, 1, algorithm)
+    for wrong in (["low"], {"low": "x"}, {b"low": 3}):
+        with pytest.raises(ArgumentTypeError, match="words"):
+            study.learn_merges(wrong, 1, algorithm)

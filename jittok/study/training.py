@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Literal, get_args
 
-from jittok.errors import ArgumentError
+from jittok.errors import ArgumentError, ArgumentTypeError
 
 TrainingAlgorithm = Literal["textbook", "incremental", "heap"]
 TRAINING_ALGORITHMS: tuple[TrainingAlgorithm, ...] = get_args(TrainingAlgorithm)
@@ -24,7 +24,7 @@ def learn_merges(words: Mapping[str, int], n_merges: int, algorithm: TrainingAlg
     Parameters
     ----------
     words
-        Occurrences by word. No pair reaches across words.
+        Occurrences by word; a word that never occurs has no pairs. No pair reaches across words.
     n_merges
         How many merges to learn; fewer if nothing is left to merge.
     algorithm
@@ -44,7 +44,9 @@ def learn_merges(words: Mapping[str, int], n_merges: int, algorithm: TrainingAlg
     Raises
     ------
     ArgumentError
-        There is no such algorithm, or `n_merges` is negative.
+        There is no such algorithm, or `n_merges` or a count is negative.
+    ArgumentTypeError
+        `words` are not strings with whole numbers.
 
     Notes
     -----
@@ -59,6 +61,14 @@ def learn_merges(words: Mapping[str, int], n_merges: int, algorithm: TrainingAlg
     """
     if n_merges < 0:
         raise ArgumentError(f"n_merges={n_merges}: expected 0 or more")
+    if not isinstance(words, Mapping):
+        raise ArgumentTypeError(f"words: expected a dict of word to count, got {type(words).__name__}")
+    for word, count in words.items():
+        if not isinstance(word, str) or not isinstance(count, int):
+            raise ArgumentTypeError(f"words: expected str and its count, got {word!r}: {count!r}")
+        if count < 0:
+            raise ArgumentError(f"words: {word!r} has the count {count}; expected 0 or more")
+    words = {word: count for word, count in words.items() if count > 0}
     learners: dict[str, Callable[[Mapping[str, int], int], list[Pair]]] = {
         "textbook": _textbook,
         "incremental": _incremental,
