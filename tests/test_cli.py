@@ -244,7 +244,8 @@ class TestEngine:
             cwd=Path(__file__).parents[1],
             preexec_fn=listen,
         ) as process:
-            process.stdin.write(b"some text\n" * 1_000_000)
+            # More than the batches that are encoded at the same time, so that some are written.
+            process.stdin.write(b"some text\n" * 4_000_000)
             process.stdin.flush()
             deadline = time.monotonic() + 120
             while not (out.is_dir() and list(out.iterdir())) and time.monotonic() < deadline:
