@@ -103,7 +103,7 @@ def compile_kernel(
             _jit.compiling_code_file = False
             _jit.compiling_level = ""
         (result,) = dispatcher.overloads.values()
-        module = _linked_module(result.library)
+        module = _linked_module(result._asdict()["library"])
         name = result.fndesc.llvm_func_name
     for defined in module.functions:
         if not defined.is_declaration and defined.name != name:
