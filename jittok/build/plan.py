@@ -550,7 +550,8 @@ def _added_stage(
         return None
     from jittok.build.added_tokens import build_added_tokens
 
-    chosen = tokens.take(members)
+    in_order = len(members) == len(tokens) and bool((members[1:] > members[:-1]).all())
+    chosen = tokens if in_order else tokens.take(members)
     if normalizer:
         chosen = AddedTokens(normalizer.apply_strings(chosen.contents), chosen.ids, chosen.flags)
     return AddedTokenStage(members, build_added_tokens(chosen, **rules))
