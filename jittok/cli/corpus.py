@@ -129,7 +129,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _number(text: str) -> int:
     """A whole number above 0, or a number with k, M or G."""
     match = re.fullmatch(r"(\d{1,15})|(\d{1,9}(?:\.\d{1,9})?)([kmg])", text.lower())
-    number = 0 if match is None else int(match[1]) if match[1] else int(float(match[2]) * 1000 ** (1 + "kmg".index(match[3])))
+    number = 0
+    if match is not None:
+        number = int(match[1]) if match[1] else int(float(match[2]) * 1000 ** (1 + "kmg".index(match[3])))
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 such as 4096, 500M or 2G")
     return number
