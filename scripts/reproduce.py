@@ -531,11 +531,11 @@ def measure_training(options: Options) -> Result:
             f" {of_much[both] / of_little[both]:.1f} times as long to learn {both:,} tokens from."
         )
     biggest = (texts[-1], some)
-    more_merges = times["heap"][middle, sizes[-1]] / times["heap"][middle, sizes[0]]
+    slower = times["heap"][middle, sizes[-1]] / times["heap"][middle, sizes[0]]
     shows = (
         "The textbook trainer's time is the product of text and merges; keeping counts makes training"
         f" {times['textbook'][biggest] / times['incremental'][biggest]:.0f} times as fast at {texts[-1]} kB, and with a heap"
-        f" nearly independent of the number of merges ({more_merges:.1f} times the time for {sizes[-1] // sizes[0]} times the"
+        f" nearly independent of the number of merges ({slower:.1f} times the time for {sizes[-1] // sizes[0]} times the"
         f" merges).{large}"
     )
     return Result("Trainers: textbook, incremental, heap", shows, body, numbers, "Time by text and by merges")
