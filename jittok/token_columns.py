@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from jittok.tables import read_only
 
-
 #: Of a vocabulary of which more tokens are looked up one by one, a dictionary is made.
 _MOST_FOUND = 64
 

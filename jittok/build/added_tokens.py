@@ -82,7 +82,8 @@ def build_added_tokens(
     build: Any = kernels.build_automaton
     if n_bytes < _TINY or (n_bytes < _SMALL and not is_compiled(build, *arguments)):
         # Single items of a memoryview are read twice as fast as those of an array.
-        n_states = getattr(build, "py_func", build)(*map(memoryview, arguments))
+        views: list[Any] = [memoryview(array) for array in arguments]  # type: ignore[arg-type]
+        n_states = getattr(build, "py_func", build)(*views)
     else:
         n_states = build(*arguments)
     # Most tokens begin or end alike, so that far less is used than there might have been.

@@ -614,7 +614,8 @@ class _Builder:
         page_of[pages] = np.arange(2, len(pages) + 2)
 
         def place(codepoints: NDArray[np.int64]) -> NDArray[np.int64]:
-            return page_of[codepoints >> 7].astype(np.int64) << 7 | codepoints & 127
+            places: NDArray[np.int64] = page_of[codepoints >> 7].astype(np.int64) << 7 | codepoints & 127
+            return places
 
         symbols = np.arange(1, len(self.units) + 1)
         entries = np.full((len(pages) + 2) << 7, UNIT_UNKNOWN, np.int32)
