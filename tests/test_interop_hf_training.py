@@ -122,7 +122,9 @@ def test_words_are_counted_as_the_library_does():
     assert ours.get_vocab(False) == library.get_vocab(False) and ours.token_to_id("the") == 1
 
 
-@pytest.mark.parametrize("kind", ["WordLevel", "BPE", "byte-level BPE", "byte-level WordLevel"])
+@pytest.mark.parametrize(
+    "kind", ["WordLevel", "BPE", "byte-level BPE", "byte-level WordLevel", "words WordLevel", "words BPE"]
+)
 @pytest.mark.parametrize("as_text", [False, True])
 def test_added_tokens_are_words_of_their_own(kind, as_text):
     texts = ["\u00e9b cb \u00e9 a", "<s> ab<s>", " x \u00c9 x  x", "x\u65e5\u65e5ab", "", "<s>"] * 3
@@ -131,7 +133,10 @@ def test_added_tokens_are_words_of_their_own(kind, as_text):
     library, ours = both(getattr(models, name)(unk_token="u"))
     for one in (library, ours):
         one.normalizer = normalizers.Lowercase()
-        one.pre_tokenizer = pre_tokenizers.ByteLevel() if kind != name else pre_tokenizers.Metaspace(prepend_scheme="first")
+        one.pre_tokenizer = {
+            "byte-level": pre_tokenizers.ByteLevel(),
+            "words": pre_tokenizers.WhitespaceSplit(),
+        }.get(kind.split()[0], pre_tokenizers.Metaspace(prepend_scheme="first"))
         one.add_tokens(["\u00e9", tokenizers.AddedToken(" x", rstrip=True, normalized=False), "\u65e5"])
         one.add_special_tokens([tokenizers.AddedToken("<s>", lstrip=True)])
         one.encode_special_tokens = as_text

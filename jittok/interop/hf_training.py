@@ -210,8 +210,10 @@ def _words_with_added_tokens(spec: TokenizerSpec, texts: Iterator[str], special:
 
     Words are as the model would see them, those of a ByteLevel pre-tokenizer in its alphabet.
     """
-    # A model of whole words has its text written in that alphabet, as a model of bytes has not.
-    tok = Tokenizer.deferred(replace(spec, model=WordLevelModel({}, ""), post_processors=(), decoders=(), extra={}))
+    # A model of merges maps bytes to that alphabet itself, one of whole words leaves out white space itself.
+    byte_level = bool(spec.pre_tokenizers) and isinstance(spec.pre_tokenizers[-1], ByteLevel)
+    model = WordLevelModel({}, "") if byte_level else BPEModel({}, ())
+    tok = Tokenizer.deferred(replace(spec, model=model, post_processors=(), decoders=(), extra={}))
     counts: Counter[bytes] = Counter()
     while batch := list(islice(texts, 4096)):
         source, _ = tok._source(batch, "replace", "replace")
