@@ -6,12 +6,12 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from jittok.rewriting import Rewriter, Rewritten
     from jittok.spec import MarianModel
 
-T = TypeVar("T")
-U = TypeVar("U")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 
 #: Bytes of text in a chunk: enough work for a call, few enough to share out and to interrupt.
@@ -601,8 +599,7 @@ class Engine:
                 self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
                 joined.put(number, result, ends, _share(source.positions, last))
 
-            numbers = range(len(chunks))
-            deque(map(encode, numbers) if n_threads == 1 else self._run_parallel(encode, numbers, n_threads), maxlen=0)
+            self._run_all(encode, len(chunks), n_threads)
             output = joined.whole()
         return EncodedTexts(
             _frozen(output.ids[: output.used]),
@@ -660,8 +657,8 @@ class Engine:
         counts = np.empty(source.n_documents, np.int64)
         joined = Joined(False, False)
 
-        def run(chunk: tuple[int, int]) -> None:
-            first, last = chunk
+        def run(number: int) -> None:
+            first, last = chunks[number]
             result = joined.empty()
             ends = counts[first:last]
             self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
@@ -670,18 +667,50 @@ class Engine:
 
         n_threads = self._n_threads(source, threads)
         chunks = _chunks(source.positions, n_threads)
-        deque(map(run, chunks) if n_threads == 1 else self._run_parallel(run, chunks, n_threads), maxlen=0)
+        self._run_all(run, len(chunks), n_threads)
         return counts
 
-    def _run_parallel(self, run: Callable[[U], T], tasks: Iterable[U], n_threads: int) -> Iterator[T]:
-        """Run tasks on the pool, which belongs to one process: a fork makes its own."""
-        owner = (os.getpid(), n_threads)
-        if self._pool is None or self._pool_owner != owner:
+    def _run_all(self, run: Callable[[int], object], n_tasks: int, n_threads: int) -> None:
+        """Run tasks by their numbers, begun in this order, on this thread and on others of the pool.
+
+        A thread that only waited for the others would interrupt them whenever one of its tasks is done. What is
+        raised is what the first of the tasks that fail raises; no task is begun after one has failed.
+        """
+        numbers = itertools.count()
+        errors: dict[int, Exception] = {}
+        stop = threading.Event()
+
+        def work() -> None:
+            for number in numbers:  # each of them goes to one thread
+                if number >= n_tasks or stop.is_set():
+                    return
+                try:
+                    run(number)
+                except Exception as error:
+                    errors[number] = error
+                    stop.set()
+
+        n_helpers = min(n_threads, n_tasks) - 1
+        helpers = [self._threads(n_helpers).submit(work) for _ in range(n_helpers)]
+        try:
+            work()
+        finally:
+            stop.set()
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
+        if errors:
+            raise errors[min(errors)]
+
+    def _threads(self, n: int) -> ThreadPoolExecutor:
+        """A pool of so many threads, or more. It belongs to one process: a fork makes its own."""
+        pid, size = self._pool_owner
+        if self._pool is None or pid != os.getpid() or size < n:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
-            self._pool_owner = owner
-        return self._pool.map(run, tasks)
+            self._pool = ThreadPoolExecutor(n, thread_name_prefix="jittok")
+            self._pool_owner = (os.getpid(), n)
+        return self._pool
 
     def _enabled(self, special: SpecialPolicy) -> Enabled:
         """Which added tokens are wanted."""
