@@ -6,7 +6,6 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
@@ -20,7 +19,7 @@ from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
-from jittok.memory import Buffers, Idle, large_copy
+from jittok.memory import Buffers, Idle, large_copy, move_to_front
 from jittok.post_processing import Framing
 from jittok.ranges import Chunk, Ranges
 from jittok.spec import Metaspace
@@ -51,7 +50,7 @@ from jittok.tables import (
 )
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from jittok.kernels.charsmap import NormalizedText
     from jittok.kernels.unigram_cache import PieceNumbers
@@ -238,15 +237,6 @@ class Output:
         if words is not None and self.words is not None:
             self.words[first : self.used] = words
 
-    def append(self, other: Output) -> None:
-        """Append what another one holds, for which there is room; it may be in the same arrays, further on."""
-        first, n = self.used, other.used
-        for mine, theirs in ((self.ids, other.ids), (self.spans, other.spans), (self.words, other.words)):
-            if mine is not None and theirs is not None and n and mine[first:].ctypes.data != theirs.ctypes.data:
-                ctypes.memmove(mine[first:].ctypes.data, theirs.ctypes.data, theirs[:n].nbytes)
-        self.shown.update((first + row, text) for row, text in other.shown.items())
-        self.used += n
-
 
 class Outputs:
     """The outputs of ranges of documents, which threads write to, and at last that of all.
@@ -307,8 +297,11 @@ class Outputs:
         output.share = self._ranges.size(begin, chunk.last) / size
         return output
 
-    def whole(self, ends: NDArray[np.int64]) -> Output:
-        """The output of all documents, and `ends` as they are there, instead of those of each output."""
+    def whole(self, ends: NDArray[np.int64], submit: Callable[..., Future[Any]] | None = None) -> Output:
+        """The output of all documents, and `ends` as they are there, instead of those of each output.
+
+        `submit` runs a function on another thread.
+        """
         if len(self._own) == 1:
             return self._all
         pieces: list[tuple[int, int, Output, int]] = []  # documents, their output, and where that is in the arrays
@@ -323,14 +316,22 @@ class Outputs:
         # Moved to the front one after another, none of them overwrites one that is not moved yet.
         fits = total <= len(whole.ids)
         for _, _, output, place in pieces:
-            fits = fits and (place < 0 or at <= place) and (place >= 0 or output not in self._own)
+            fits = fits and (place < 0 or at <= place)
             at += output.used
         if not fits:
             whole = Output(0, *self._wanted)
             whole.make_room(total)
-        for first, last, output, _ in pieces:
-            ends[first:last] += whole.used
-            whole.append(output)
+        for first, last, output, place in pieces:
+            before, n = whole.used, output.used
+            ends[first:last] += before
+            if place < 0 or not fits:
+                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
+                continue
+            for array in (whole.ids, whole.spans, whole.words):
+                if array is not None:
+                    move_to_front(array, before, place, n, submit)
+            whole.shown.update((before + row, text) for row, text in output.shown.items())
+            whole.used += n
         return whole
 
 
@@ -572,7 +573,7 @@ class Engine:
                 self._frame(framing, output, ends, before)
 
         self._run_all(encode, ranges)
-        output = outputs.whole(indptr[1:])
+        output = outputs.whole(indptr[1:], None if n_threads == 1 else self._threads(n_threads - 1).submit)
         if source.size >= PARALLEL_BYTES:
             self._density = output.used / source.size
         return EncodedTexts(
@@ -1661,6 +1662,10 @@ def thread_count(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
     return int(threads)
+
+
+def _first(array: NDArray[Any] | None, n: int) -> NDArray[Any] | None:
+    return None if array is None else array[:n]
 
 
 def _larger(array: NDArray[Any], used: int, size: int, buffers: Buffers | None = None) -> NDArray[Any]:

@@ -80,8 +80,8 @@ class Ranges:
             first, last = self._first[number], self._last[number]
             if first >= last:
                 return None
-            size = self._chunk_size(self.size(first, last))
-            if size is None:
+            size = self._chunk_size()
+            if self.size(first, last) <= size + size // 2:
                 self._first[number] = last
                 return Chunk(number, first, last, not from_end, last)
             if from_end:
@@ -92,12 +92,12 @@ class Ranges:
             self._first[number] = cut
             return Chunk(number, first, cut, True, last)
 
-    def _chunk_size(self, left: int) -> int | None:
-        """Size of the next chunk of a range with so much left; None: all that is left."""
+    def _chunk_size(self) -> int:
+        """Size of the next chunk."""
         if len(self) == 1:
-            return self._chunk_bytes if left > self._chunk_bytes + self._chunk_bytes // 2 else None
-        least = max(self._chunk_bytes // 8, 1)
-        return min(max(left // 2, least), self._chunk_bytes) if left > least + least // 2 else None
+            return self._chunk_bytes
+        left = sum(map(self.size, self._first, self._last))
+        return min(max(left // (2 * len(self)), self._chunk_bytes // 8, 1), self._chunk_bytes)
 
     def _steal(self) -> Chunk | None:
         """A chunk from the end of the range that has most left."""
