@@ -575,7 +575,8 @@ class Engine:
         self._run_all(encode, ranges)
         output = outputs.whole(indptr[1:], None if n_threads == 1 else self._threads(n_threads - 1).submit)
         if source.size >= PARALLEL_BYTES:
-            self._density = output.used / source.size
+            n_special = 0 if framing is None else framing.n_special * source.n_documents
+            self._density = max(output.used - n_special, 0) / source.size
         return EncodedTexts(
             _frozen(output.ids[: output.used]),
             _frozen(indptr),
@@ -650,7 +651,7 @@ class Engine:
         size = int(source.positions[last] - source.positions[first])
         if last < source.n_documents:
             # Much more would have to be moved over a longer way, out of the processor's cache.
-            room = min(int(1.02 * self._density * size) + CHUNK_BYTES // 32, size)
+            room = min(int(1.02 * self._density * size) + CHUNK_BYTES // 8, size)
         elif first == 0:
             # Most text has a token for every two characters or more; a single chunk tells itself.
             room = size // 2
