@@ -284,18 +284,30 @@ class Outputs:
         return output
 
     def of(self, chunk: Chunk, room: int) -> Output:
-        """What the ids of a chunk are appended to, for which there must be `room` at first."""
-        output = self._own[chunk.number]
-        if chunk.in_order and chunk.number < len(self._own) - 1 and output.used + room > len(output.ids):
-            self._is_full[chunk.number] = True
-        if not chunk.in_order or self._is_full[chunk.number]:
-            output = Output(0, *self._wanted)
-            self._apart[chunk.number].append((chunk, output))
-            return output
-        begin = self._ranges.bounds[chunk.number]
-        size = max(self._ranges.size(begin, chunk.end), 1)
-        output.share = self._ranges.size(begin, chunk.last) / size
-        return output
+        """What the ids of a chunk are written to, for which there must be `room` at first; :meth:`put` takes it."""
+        number = chunk.number
+        own = self._own[number]
+        is_last = number == len(self._own) - 1
+        if not chunk.in_order or self._is_full[number] or not (is_last or own.used + room <= len(own.ids)):
+            return Output(0, *self._wanted)
+        begin = self._ranges.bounds[number]
+        own.share = self._ranges.size(begin, chunk.last) / max(self._ranges.size(begin, chunk.end), 1)
+        return own
+
+    def put(self, chunk: Chunk, output: Output, ends: NDArray[np.int64]) -> None:
+        """Take the output of a chunk, and make `ends` those in the output of its range if it is added to that."""
+        number = chunk.number
+        own = self._own[number]
+        if output is own:
+            return
+        if chunk.in_order and not self._is_full[number]:
+            n = output.used
+            if own.used + n <= len(own.ids):
+                ends += own.used
+                own.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
+                return
+            self._is_full[number] = True
+        self._apart[number].append((chunk, output))
 
     def whole(self, ends: NDArray[np.int64], submit: Callable[..., Future[Any]] | None = None) -> Output:
         """The output of all documents, and `ends` as they are there, instead of those of each output.
@@ -571,6 +583,7 @@ class Engine:
             self._encode_chunk(data, begins, chunk.first, enabled, output, ends)
             if framing is not None:
                 self._frame(framing, output, ends, before)
+            outputs.put(chunk, output, ends)
 
         self._run_all(encode, ranges)
         output = outputs.whole(indptr[1:], None if n_threads == 1 else self._threads(n_threads - 1).submit)
@@ -650,8 +663,8 @@ class Engine:
         n_special = 0 if framing is None else framing.n_special * (last - first)
         size = int(source.positions[last] - source.positions[first])
         if last < source.n_documents:
-            # Much more would have to be moved over a longer way, out of the processor's cache.
-            room = min(int(1.02 * self._density * size) + CHUNK_BYTES // 8, size)
+            # What follows will be moved by what is too much, the better if that fits the processor's cache.
+            room = min(int(1.02 * self._density * size) + CHUNK_BYTES // 64, size)
         elif first == 0:
             # Most text has a token for every two characters or more; a single chunk tells itself.
             room = size // 2

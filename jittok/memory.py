@@ -88,16 +88,18 @@ def move_to_front(
     submit
         What runs a function on another thread, which then moves half of much.
     """
-    size = n * (array.nbytes // max(len(array), 1))
-    source = array[at : at + n].ctypes.data
-    target = array[to : to + n].ctypes.data
-    gap, half = source - target, size // 2
+    if to == at or n == 0:
+        return
+    row = array.nbytes // len(array)
+    size, gap = n * row, (at - to) * row
+    source = array.ctypes.data + at * row
+    target, half = source - gap, size // 2
     if submit is None or size < LARGE_PAGE or gap >= half:
-        if gap:
-            ctypes.memmove(target, source, size)
+        ctypes.memmove(target, source, size)
         return
     # The other half is written over the end of this one.
-    end = ctypes.create_string_buffer(gap)
+    kept = np.empty(gap, np.uint8)
+    end = kept.ctypes.data
     ctypes.memmove(end, source + half - gap, gap)
     other = submit(ctypes.memmove, target + half, source + half, size - half)
     ctypes.memmove(target, source, half - gap)

@@ -378,11 +378,13 @@ def test_outputs_of_ranges_become_one(order, spans, rooms):
         if chunk is None:
             continue
         found += range(chunk.first, chunk.last)
-        output = outputs.of(chunk, int(sizes[chunk.first : chunk.last].sum()))
-        all_ends[chunk.first : chunk.last] = output.used + np.cumsum(sizes[chunk.first : chunk.last])
+        output = outputs.of(chunk, 2 * int(sizes[chunk.first : chunk.last].sum()))
+        ends = all_ends[chunk.first : chunk.last]
+        ends[:] = output.used + np.cumsum(sizes[chunk.first : chunk.last])
         ids = expected[bounds[chunk.first] : bounds[chunk.last]]
         pairs = np.stack([ids, ids + 1], axis=1).astype(np.int64)
         output.add(ids, pairs if spans else None, -ids if spans else None)
+        outputs.put(chunk, output, ends)
     assert sorted(found) == list(range(40))
     whole = outputs.whole(all_ends)
     assert whole.used == len(expected)
