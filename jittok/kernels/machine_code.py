@@ -853,7 +853,7 @@ def _sixteen(number: int) -> Any:
     return ir.Constant(_IDS, [number] * 16)
 
 
-def _splat(builder: Any, value: Any) -> Any:
+def _spread(builder: Any, value: Any) -> Any:
     """The low half of a number, sixteen times."""
     undefined = ir.Constant(_IDS, ir.Undefined)
     single = builder.insert_element(undefined, builder.trunc(value, _I32), _I32(0))
@@ -937,7 +937,7 @@ def load_lane_bytes(
         kinds = signature.args
         first = _load_lanes(context, builder, kinds[5], arguments[5], arguments[7])
         length = _load_lanes(context, builder, kinds[6], arguments[6], arguments[7])
-        place = _splat(builder, arguments[3])
+        place = _spread(builder, arguments[3])
         row = builder.add(arguments[2], builder.shl(arguments[3], _I64(4)))
         inside = builder.icmp_signed("<=", place, length)
         at = builder.sub(builder.add(first, place), _sixteen(1))
@@ -965,7 +965,7 @@ def fill_lanes(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if _is_wide():
             _store_lanes(
-                context, builder, signature.args[0], arguments[0], arguments[1], _splat(builder, arguments[2])
+                context, builder, signature.args[0], arguments[0], arguments[1], _spread(builder, arguments[2])
             )
         return context.get_dummy_value()
 
@@ -1006,7 +1006,7 @@ def take_lane_merges(
         least = rows[0]
         active = builder.icmp_signed("<", least, _sixteen(_NO_MERGE << _PLACE_BITS))
         at = builder.and_(least, _sixteen((1 << _PLACE_BITS) - 1))
-        symbol = builder.add(builder.ashr(least, _sixteen(_PLACE_BITS)), _splat(builder, arguments[5]))
+        symbol = builder.add(builder.ashr(least, _sixteen(_PLACE_BITS)), _spread(builder, arguments[5]))
         bits = _load_lanes(context, builder, kinds[2], arguments[2], arguments[3])
         bit = builder.shl(_sixteen(1), at)
         below = builder.sub(bit, _sixteen(1))
@@ -1037,7 +1037,7 @@ def take_lane_merges(
         )
         count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
         kept = arguments[8]
-        base = _splat(builder, group)
+        base = _spread(builder, group)
         for left, other, place, wanted in (
             (symbol, after_it, at, after_it),
             (before_it, symbol, before, before_it),

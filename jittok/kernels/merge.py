@@ -293,6 +293,7 @@ def merge_ranked(
     text: Any,
     first: Any,
     lengths: Any,
+    begin: int,
     n_words: int,
     byte_pair: Any,
     pair_slots: Any,
@@ -313,6 +314,8 @@ def merge_ranked(
         The words' bytes.
     first, lengths : int32[n_words]
         Where each word is.
+    begin
+        Words before this one are left alone.
     byte_pair, pair_slots, tokens
         Of :class:`~jittok.tables.MergeTables`.
     lanes : MergeLanes
@@ -327,8 +330,8 @@ def merge_ranked(
     places = lanes.places
     pairs = lanes.pairs
     bases = lanes.base
-    base = np.int64(0)
-    for w in range(n_words):
+    base = np.int64(begin << 4)
+    for w in range(begin, n_words):
         at = np.int64(first[w])
         n = np.int64(lengths[w])
         row = base + 2 * w
@@ -345,11 +348,11 @@ def merge_ranked(
             byte = following
         symbols[np.uint64(row + n + 1)] = NO_SYMBOL
         alive[w] = (ONE << np.uint64(n + 2)) - ONE
-        active[w] = w
+        active[w - begin] = w
         bases[w] = base
         base += blocks << 4
     bases[n_words] = base
-    n_active = n_words
+    n_active = n_words - begin
     while n_active > 0:
         kept = 0
         for q in range(n_active):
@@ -364,7 +367,7 @@ def merge_ranked(
             kept += 1
         look_up_merges(kept, pair_slots, packed, active, places, pairs, bases)
         n_active = kept
-    for w in range(n_words):
+    for w in range(begin, n_words):
         base = np.int64(bases[w])
         row = base + 2 * w
         n = np.int64(lengths[w])

@@ -25,7 +25,6 @@ from jittok.kernels.merge import (
     LANE_BYTES,
     NO_PACKED,
     NO_SYMBOL,
-    ONE,
     PLACE_BITS,
     find_merge,
     pair_line,
