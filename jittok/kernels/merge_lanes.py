@@ -111,11 +111,11 @@ def merge_in_lanes(
                 kept = np.int64(
                     take_lane_merges(symbols, packed, alive, 16 * g, g << 8, 256, pairs, items, kept)
                 )
-                for k in range(before, kept):
-                    prefetch(pair_slots, np.int64(pair_line(pair_slots, pairs[np.uint64(k)]) << np.uint64(3)))
                 groups[np.uint64(still)] = g
                 still += kept > before
             n_active = still
+            for k in range(kept):
+                prefetch(pair_slots, np.int64(pair_line(pair_slots, pairs[np.uint64(k)]) << np.uint64(3)))
             for k in range(kept):
                 item = np.int64(items[np.uint64(k)])
                 number = find_merge(pair_slots, pairs[np.uint64(k)])
