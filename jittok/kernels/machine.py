@@ -117,6 +117,19 @@ def make_four_keys(keys: Any, key: int, text: Any, word: Any, first: int, mask: 
 
 
 @machine_operation
+def pack_ids(slots: Any, at: int, ids: Any, first: int, n: int, id_bits: int) -> int:
+    """Write the first `n` of eight ids as a slot's two words, as ``word_cache`` packs them; 0 if one has more bits."""
+    words = [int(n) << 56, 0]
+    found = 0
+    for i in range(int(n)):
+        found |= int(ids[int(first) + i])
+        words[i > 2] |= int(ids[int(first) + i]) << int(id_bits) * (i if i < 3 else i - 3)
+    slots[int(at)] = np.uint64(words[0] & 0xFFFFFFFFFFFFFFFF)
+    slots[int(at) + 1] = np.uint64(words[1] & 0xFFFFFFFFFFFFFFFF)
+    return int(found >> int(id_bits) == 0)
+
+
+@machine_operation
 def put_ids(ids: Any, to: int, low: np.uint64, high: np.uint64, id_bits: int) -> None:
     """Write the ids of a slot's two words, as ``word_cache`` packs them, to an int32 array: eight, some of no meaning."""
     mask = (1 << int(id_bits)) - 1

@@ -400,6 +400,51 @@ def _store_ids(
 
 
 @intrinsic
+def pack_ids(
+    typing_context: Any, slots: Any, at: Any, ids: Any, first: Any, n: Any, id_bits: Any
+) -> Any:
+    """Write the first `n` of eight ids as a slot's two words; 0 if one has more than `id_bits` bits."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        eight = ir.VectorType(_I32, 8)
+
+        def splat(value: Any) -> Any:
+            single = builder.insert_element(ir.Constant(_LINE, ir.Undefined), value, _I32(0))
+            return builder.shuffle_vector(single, single, ir.Constant(eight, [0] * 8))
+
+        def union(values: Any) -> Any:
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(_I64, [_LINE]), "llvm.vector.reduce.or.v8i64"
+            )
+            return builder.call(function, [values])
+
+        pointer = _byte_pointer(
+            context, builder, signature.args[2], arguments[2], builder.shl(arguments[3], _I64(2))
+        )
+        value = builder.load(builder.bitcast(pointer, eight.as_pointer()))
+        value.align = 4
+        none = ir.Constant(_LINE, [0] * 8)
+        wanted = builder.icmp_signed("<", ir.Constant(_LINE, list(range(8))), splat(arguments[4]))
+        value = builder.select(wanted, builder.zext(value, _LINE), none)
+        # The last is never wanted.
+        shifts = builder.mul(splat(arguments[5]), ir.Constant(_LINE, [0, 1, 2, 0, 1, 2, 3, 0]))
+        words = builder.shl(value, shifts)
+        is_low = ir.Constant(ir.VectorType(_I1, 8), [1] * 3 + [0] * 5)
+        low = builder.or_(union(builder.select(is_low, words, none)), builder.shl(arguments[4], _I64(56)))
+        high = union(builder.select(is_low, none, words))
+        pair = builder.insert_element(ir.Constant(_PAIR, ir.Undefined), low, _I32(0))
+        pair = builder.insert_element(pair, high, _I32(1))
+        pointer = _byte_pointer(
+            context, builder, signature.args[0], arguments[0], builder.shl(arguments[1], _I64(3))
+        )
+        builder.store(pair, builder.bitcast(pointer, _PAIR.as_pointer())).align = 8
+        excess = builder.lshr(union(value), arguments[5])
+        return builder.zext(builder.icmp_unsigned("==", excess, _I64(0)), _I64)
+
+    return types.int64(slots, types.int64, ids, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
 def put_ids(typing_context: Any, ids: Any, to: Any, low: Any, high: Any, id_bits: Any) -> Any:
     """Write the ids of a slot's two words to an int32 array: eight, some of no meaning."""
 
