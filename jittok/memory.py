@@ -62,7 +62,7 @@ def zeros(size: int, dtype: Any) -> NDArray[Any]:
 
 
 def large_copy(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only copy of an array in large pages, where :func:`zeros` gives them; the array itself if it is there already."""
+    """A read-only copy of an array in large pages, where :func:`zeros` gives them; the array itself if it is in them."""
     if array.nbytes >= LARGE_PAGE // 2 and array.ctypes.data % LARGE_PAGE == 0 and not array.flags.writeable:
         return array
     copy = zeros(array.size, array.dtype)
