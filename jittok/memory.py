@@ -67,7 +67,9 @@ def zeros(size: int, dtype: Any) -> NDArray[Any]:
 
 
 def large_copy(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only copy of an array in large pages, where :func:`zeros` gives them."""
+    """A read-only copy of an array in large pages, where :func:`zeros` gives them; the array itself if it is in them."""
+    if array.nbytes >= LARGE_PAGE // 2 and array.ctypes.data % LARGE_PAGE == 0 and not array.flags.writeable:
+        return array
     copy = zeros(array.size, array.dtype)
     copy[:] = array
     copy.flags.writeable = False
