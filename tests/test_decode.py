@@ -312,7 +312,8 @@ def test_many_texts_are_decoded_in_parts(name, skip, monkeypatch):
         tok = jittok.load_default()
     else:
         vocab = {"[PAD]": 0, "[UNK]": 1, "a": 2, "##b": 3, "##" + "long" * 40: 4, "##é": 5}
-        model = {"type": "WordPiece", "vocab": vocab, "unk_token": "[UNK]"}
+        model = {"type": "WordPiece", "vocab": vocab, "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
+        model["max_input_chars_per_word"] = 100
         added = {"id": 0, "content": "[PAD]", "special": True, "normalized": False}
         added |= dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
         decoder = {"type": "WordPiece", "prefix": "##", "cleanup": False}
