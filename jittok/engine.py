@@ -62,7 +62,8 @@ SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 CHUNK_BYTES = 1 << 20
 #: A worker that has seen less text than this keeps a small cache, which costs nothing to make.
 SMALL_TEXT = 1 << 18
-#: Text for which it pays to compile the split's mask program.
+#: Text for which it pays to look for machine code of the split's mask program, and to compile it.
+LITTLE_TEXT = 1 << 12
 MUCH_TEXT = 1 << 20
 #: Bits of the number of slots in a worker's cache of pre-tokens: of a small one, and of the largest.
 SMALL_CACHE_BITS = 13
@@ -1078,6 +1079,8 @@ class Engine:
         if before < SMALL_TEXT <= worker.bytes_seen:
             self._enlarge(worker, text)
         may_compile = worker.bytes_seen >= MUCH_TEXT
+        if self._mask_code is None and worker.bytes_seen < LITTLE_TEXT:
+            return worker  # to look for it takes longer than it saves
         if self._mask_code is None or (self._mask_code == 0 and may_compile and not self._compiled_mask_code):
             self._mask_code = mask_code(self.plan.last_split, may_compile, _find_runs)
             self._compiled_mask_code = may_compile

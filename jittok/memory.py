@@ -35,7 +35,7 @@ def aligned_zeros(size: int, dtype: Any) -> NDArray[Any]:
     """
     kind = np.dtype(dtype)
     data = np.zeros(size * kind.itemsize + CACHE_LINE, np.uint8)
-    begin = -data.ctypes.data % CACHE_LINE
+    begin = -data.__array_interface__["data"][0] % CACHE_LINE
     return data[begin : begin + size * kind.itemsize].view(kind)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,20 +81,23 @@ def build_added_tokens(
     )  # fmt: skip
     build: Any = kernels.build_automaton
     if n_bytes < _TINY or (n_bytes < _SMALL and not is_compiled(build, *arguments)):
-        build = getattr(build, "py_func", build)
-    n_states = build(*arguments)
+        # Single items of a memoryview are read twice as fast as those of an array.
+        views: list[Any] = [memoryview(array) for array in arguments]  # type: ignore[arg-type]
+        n_states = getattr(build, "py_func", build)(*views)
+    else:
+        n_states = build(*arguments)
     # Most tokens begin or end alike, so that far less is used than there might have been.
     used = [array[:n_states].copy() for array in (labels, fallback, longest, depths)]
     child_start = child_start[: n_states + 1].copy()
 
     root_next = np.zeros(256, dtype=np.int32)
-    for child in range(1, int(child_start[1])):
-        root_next[labels[child]] = child
+    n_children = int(child_start[1])
+    root_next[labels[1:n_children]] = np.arange(1, n_children)
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
     numbers[tables.ADDED_TOKENS_MAX_LENGTH] = lengths[order].max(initial=0)
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
     numbers[tables.ADDED_TOKENS_ASCII_SPACE] = int(ascii_space)
-    endings = _endings(data, indptr[order + 1], lengths[order], kernels.MAX_ENDINGS)
+    endings = _endings(_last_bytes(data, indptr[order + 1], lengths[order]), kernels.MAX_ENDINGS)
     gate, seen = np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.uint64)
     if len(order) and not len(endings):
         gate, seen, numbers[tables.ADDED_TOKENS_SHIFT] = _filter(data, indptr[order + 1], lengths[order])
@@ -159,6 +163,12 @@ def _sorted_backwards(
 
     Of equal ones the first is taken. String i is ``data[indptr[i]:indptr[i + 1]]`` and ``contents[i]``.
     """
+    if len(contents) <= _FEW:
+        kept: list[int] = []
+        for content, string in sorted((content[::-1], number) for number, content in enumerate(contents) if content):
+            if not kept or contents[kept[-1]][::-1] != content:
+                kept.append(string)
+        return np.array(kept, np.int32)
     begins, ends = indptr[:-1], indptr[1:]
     order = np.flatnonzero(begins < ends)
     group = np.zeros(len(order), np.int64)  # equal for strings that are not told apart yet
@@ -169,10 +179,10 @@ def _sorted_backwards(
             rest = zip(group[open_places].tolist(), order[open_places].tolist(), strict=True)
             sorted_rest = sorted((number, contents[string][::-1], string) for number, string in rest)
             order[open_places] = [string for _, _, string in sorted_rest]
-            kept = [True] * len(order)
+            differs = [True] * len(order)
             for place, before in zip(open_places[1:].tolist(), open_places.tolist(), strict=False):
-                kept[place] = contents[order[place]] != contents[order[before]]
-            return order[kept].astype(np.int32)
+                differs[place] = contents[order[place]] != contents[order[before]]
+            return order[differs].astype(np.int32)
         strings = order[open_places]
         at = ends[strings] - depth
         left = np.minimum(at - begins[strings], 8)
@@ -209,6 +219,11 @@ def _word_classes(tokens: AddedTokens) -> tuple[NDArray[np.uint16], NDArray[np.u
 
         word = load_word_classes()
         return word.page_of, word.class_of
+    return _no_word_classes()
+
+
+@cache
+def _no_word_classes() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
     return read_only(np.zeros(0x110000 >> 7, dtype=np.uint16)), read_only(np.zeros(128, dtype=np.uint8))
 
 
@@ -228,20 +243,24 @@ def _shorter(contents: list[bytes], order: NDArray[np.int32], skipping: bool) ->
     return shorter
 
 
-def _endings(
-    data: NDArray[np.uint8], ends: NDArray[np.int64], lengths: NDArray[np.int64], limit: int
-) -> NDArray[np.uint8]:
+def _last_bytes(data: NDArray[np.uint8], ends: NDArray[np.int64], lengths: NDArray[np.int64]) -> set[bytes]:
+    """The last two bytes of each token, or the only one."""
+    first, last = data[ends - 2], data[ends - 1]
+    pairs = set((last.astype(np.int64) << 9 | np.where(lengths > 1, 256 | first.astype(np.int64), 0)).tolist())
+    return {bytes([pair & 255, pair >> 9]) if pair & 256 else bytes([pair >> 9]) for pair in pairs}
+
+
+def _endings(ends: Iterable[bytes], limit: int) -> NDArray[np.uint8]:
     """Kinds of token endings as rows (last byte, 1 if the byte before counts, that byte), at most `limit`.
 
-    Where the last two bytes are of too many kinds, those last bytes that have most of them are compared
-    alone; where even the last bytes are too many, there are no rows.
+    `ends` are the last two bytes of tokens, or the only one. Where they are of too many kinds, those last bytes that have
+    most of them are compared alone; where even the last bytes are too many, there are no rows.
     """
     before: dict[int, set[int] | None] = {}  # None: only the last byte is compared
-    pairs = (data[ends - 1].astype(np.int64) << 9) | np.where(lengths > 1, 256 | data[ends - 2].astype(np.int64), 0)
-    for pair in np.unique(pairs).tolist():  # a single byte sorts first
-        known = before.setdefault(pair >> 9, set() if pair & 256 else None)
+    for end in sorted({end[::-1] for end in ends}):  # a single byte sorts first
+        known = before.setdefault(end[0], set() if len(end) > 1 else None)
         if known is not None:
-            known.add(pair & 255)
+            known.add(end[1])
 
     def count(last: int) -> int:
         kinds = before[last]
