@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
-from jittok.memory import Buffers, Idle, large_copy, move_to_front
+from jittok.memory import Buffers, Idle, large_copy, move_rows
 from jittok.post_processing import Framing
 from jittok.ranges import Chunk, Ranges
 from jittok.spec import Metaspace
@@ -48,10 +48,9 @@ from jittok.tables import (
     WordPieceTables,
     read_only,
 )
+from jittok.threads import Helpers, Task
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     from jittok.kernels.charsmap import NormalizedText
     from jittok.kernels.unigram_cache import PieceNumbers
     from jittok.rewriting import Rewriter, Rewritten
@@ -310,7 +309,7 @@ class Outputs:
             self._is_full[number] = True
         self._apart[number].append((chunk, output))
 
-    def whole(self, ends: NDArray[np.int64], submit: Callable[..., Future[Any]] | None = None) -> Output:
+    def whole(self, ends: NDArray[np.int64], submit: Callable[..., Task] | None = None) -> Output:
         """The output of all documents, and `ends` as they are there, instead of those of each output.
 
         `submit` runs a function on another thread.
@@ -324,27 +323,28 @@ class Outputs:
             place = self._places[number] if output.ids is self._given[number] else -1
             pieces.append((begin, apart[0][0].first if apart else end, output, place))
             pieces += [(chunk.first, chunk.last, other, -1) for chunk, other in apart]
-        total = sum(output.used for _, _, output, _ in pieces)
-        whole, at = self._all, 0
-        # Moved to the front one after another, none of them overwrites one that is not moved yet.
-        fits = total <= len(whole.ids)
-        for _, _, output, place in pieces:
-            fits = fits and (place < 0 or at <= place)
-            at += output.used
-        if not fits:
+        targets = [0, *accumulate(output.used for _, _, output, _ in pieces)]
+        whole = self._all
+        if targets[-1] > len(whole.ids):
             whole = Output(0, *self._wanted)
-            whole.make_room(total)
-        for first, last, output, place in pieces:
-            before, n = whole.used, output.used
-            ends[first:last] += before
-            if place < 0 or not fits:
-                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
-                continue
+            whole.make_room(targets[-1])
+            pieces = [(*piece[:3], -1) for piece in pieces]
+        moves = [(to, place, output.used) for to, (_, _, output, place) in zip(targets, pieces, strict=False) if place >= 0]
+        # In this order none overwrites one that is not moved yet.
+        to_end = [move for move in reversed(moves) if move[0] > move[1]]
+        for move in (*to_end, *(move for move in moves if move[0] < move[1])):
             for array in (whole.ids, whole.spans, whole.words):
                 if array is not None:
-                    move_to_front(array, before, place, n, submit)
-            whole.shown.update((before + row, text) for row, text in output.shown.items())
-            whole.used += n
+                    move_rows(array, *move, submit)
+        for to, (first, last, output, place) in zip(targets, pieces, strict=False):
+            n = output.used
+            ends[first:last] += to
+            if place >= 0:
+                whole.shown.update((to + row, text) for row, text in output.shown.items())
+                continue
+            whole.used = to
+            whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
+        whole.used = targets[-1]
         return whole
 
 
@@ -448,9 +448,9 @@ class Engine:
         self._lattices: Idle[Any] = Idle()  # scratch arrays and word caches of unigram models
         self._buffers = Buffers(SPARE_BYTES)
         #: Ids for each byte of the last text: only the size of arrays follows from it.
-        self._density = 0.3
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_owner = (0, 0)
+        self._density = 0.5
+        #: The process that they belong to, their number, and themselves.
+        self._helpers: tuple[int, int, Helpers | None] = (0, 0, None)
         self._model = plan.model
         #: Address of the machine code that splits, 0 without; and whether it is settled that there is none.
         self._mask_code: int | None = None
@@ -673,7 +673,7 @@ class Engine:
                 return 0
         else:
             # Nothing follows, and a chunk begins with room for as many ids as it has bytes.
-            room = min(int(1.25 * self._density * size) + CHUNK_BYTES // 2, size)
+            room = min(int(1.25 * max(self._density, 0.5) * size) + CHUNK_BYTES // 2, size)
         return room + n_special + EXTRA_IDS
 
     def _frame(self, framing: Framing, output: Output, ends: NDArray[np.int64], first: int) -> None:
@@ -688,7 +688,7 @@ class Engine:
         )  # fmt: skip
 
     def _run_all(self, run: Callable[[Chunk], object], ranges: Ranges) -> None:
-        """Run all chunks of all ranges: on this thread and on others of the pool, as many as there are ranges.
+        """Run all chunks of all ranges: on this thread and on others, as many as there are ranges.
 
         A thread that only waited for the others would interrupt them whenever one of its tasks is done. What is
         raised is what the first of the chunks that fail raises.
@@ -715,19 +715,17 @@ class Engine:
             ranges.drop(0)
             for helper in helpers:
                 if not helper.cancel():
-                    helper.result()
+                    helper.wait()
         if errors:
             raise errors[min(errors)]
 
-    def _threads(self, n: int) -> ThreadPoolExecutor:
-        """A pool of so many threads, or more. It belongs to one process: a fork makes its own."""
-        pid, size = self._pool_owner
-        if self._pool is None or pid != os.getpid() or size < n:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(n, thread_name_prefix="jittok")
-            self._pool_owner = (os.getpid(), n)
-        return self._pool
+    def _threads(self, n: int) -> Helpers:
+        """So many threads, or more. They belong to one process: a fork makes its own."""
+        pid, size, helpers = self._helpers
+        if helpers is None or pid != os.getpid() or size < n:
+            helpers = Helpers(n)
+            self._helpers = os.getpid(), n, helpers
+        return helpers
 
     def _enabled(self, special: SpecialPolicy) -> Enabled:
         """Which added tokens are wanted."""
