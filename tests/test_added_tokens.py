@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jittok import errors, spec
+from jittok import added_tokens, errors, spec
 from jittok._jit import JIT_DISABLED
 from jittok.added_tokens import find_added_tokens
 from jittok.build import added_tokens as build_module
@@ -45,7 +45,7 @@ def find(tables: AddedTokenTables, texts: list[str], enabled=None, capacity: int
     wanted = np.ones(len(tables.ids), dtype=np.bool_) if enabled is None else np.array(enabled, dtype=np.bool_)
     while True:
         out = np.empty((capacity, 4), dtype=np.int64)
-        count = kernels.find_added_tokens(tables, wanted, data, starts, ends, 0, len(texts), out)
+        count = added_tokens._find(tables, wanted, data, starts, ends, 0, len(texts), out)
         if count >= 0:
             break
         assert -count >= 2 * capacity
@@ -130,7 +130,7 @@ def test_equals_the_oracle(tokens, text, enabled, skipping, filtered, long):
     tokens = [AddedToken(i, *as_tuple(token)) for i, token in enumerate(tokens)]
     enabled = enabled[: len(tokens)]
     tables = build(tokens, skipping=skipping, filtered=filtered)
-    assert (len(tables.gate) > 0) == filtered
+    assert (len(tables.prefixes) > 0) == filtered
     expected = to_bytes(oracle(tokens, text, enabled, skipping), text)
     assert find(tables, [text], enabled) == expected
     joined = find(tables, ["a<", text, "", text], enabled)
@@ -364,7 +364,7 @@ def test_many_random_tokens_in_text():
     contents = {"".join(chooser.choices("abcdefgh", k=chooser.randint(2, 12))) for _ in range(n)}
     contents = sorted(contents | {"\u65e5" * 3, "abc\u00e9"})
     tables = build_added_tokens([AddedToken(i, content) for i, content in enumerate(contents)])
-    assert len(tables.gate)
+    assert len(tables.prefixes)
     place_of = {content: i for i, content in enumerate(contents)}
     for size in (0, 1, 7, 8, 9, 300, 6000 if is_compiled() else 50):
         text = "".join(chooser.choices("abcdefgh\u00e9\u65e5 ", k=size))
