@@ -1028,7 +1028,7 @@ class Engine:
     def _has_no_tokens(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled, found: list[Found] | None = None
     ) -> bool:
-        """Whether no document holds an added token. `found` receives those of the first stage that has some."""
+        """Whether no document holds an added token. `found` receives those of the stages up to the first that has some."""
         start, end = indptr[:-1], indptr[1:]
         if self._holds_raw(data, start, end, enabled, found):
             return False
@@ -1068,8 +1068,7 @@ class Engine:
         if found is None:
             return holds_added_tokens(stage.tables, wanted, data, start, end)
         rows = find_added_tokens(stage.tables, wanted, data, start, end)
-        if len(rows):
-            found.append(Found(stage, rows))
+        found.append(Found(stage, rows))
         return len(rows) > 0
 
     def _cleaned(

@@ -123,7 +123,7 @@ def _automaton(
         n_states = build(*arguments)
     else:
         # Single items of a memoryview are read twice as fast as those of an array.
-        views: list[Any] = [memoryview(array) for array in arguments]
+        views: list[Any] = [memoryview(array) for array in arguments]  # type: ignore[arg-type]
         n_states = build(*views)
     # Most tokens begin or end alike, so that far less is used than there might have been.
     used = {
