@@ -184,7 +184,7 @@ class MergeLearner:
 
     # ------------------------------------------------------------------------------------------------------- running
 
-    def run(self, after_slice: Callable[[int], object] = lambda size: None, places: int | None = None) -> bool:
+    def run(self, after_slice: Callable[[int], object] = lambda size: None) -> bool:
         """Learn merges until there are as many tokens as wanted, or no pair is left.
 
         Parameters
@@ -192,8 +192,6 @@ class MergeLearner:
         after_slice
             Called every few hundredths of a second, with the number of tokens. When it raises, nothing is lost: learning
             goes on with another call.
-        places
-            Places that a slice visits, about; None: :data:`SLICE`.
 
         Returns
         -------
@@ -207,12 +205,11 @@ class MergeLearner:
                 self._count_pairs(after_slice)
             self._begin_queue()
             self._is_counted = True
-        budget = SLICE if places is None else min(places, SLICE)
         while True:
             if self._scores is None:
-                status = kernels.learn_merges(self._training, self._prefix, budget)
+                status = kernels.learn_merges(self._training, self._prefix, SLICE)
             else:
-                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, budget)
+                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, SLICE)
             if status in (kernels.DONE, kernels.EXHAUSTED):
                 return bool(status == kernels.DONE)
             if status == kernels.PAUSED:

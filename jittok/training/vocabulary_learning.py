@@ -30,6 +30,7 @@ from jittok.tables import read_only
 from jittok.token_columns import ColumnMerges, Columns, ColumnVocab
 from jittok.training.progress import Checkpoint, Progress, check_no_words, warn_caller
 from jittok.training.steps import Steps, read_steps, steps_from_settings
+from jittok.training.texts import codepoints_below
 from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ def _count_letters(counts: WordCounts, byte_level: bool, last_differs: bool) -> 
     """Codepoints of the letters, rising; how often each occurs; and in which places of words it does, in bits."""
     from jittok.kernels.train_bpe import count_letters
 
-    size = 256 if byte_level else 0x110000
+    size = 256 if byte_level else codepoints_below(counts.data[: int(counts.indptr[-1])])
     totals, seen = np.zeros(size, np.int64), np.zeros(size, np.uint8)
     count_letters(counts.data, counts.indptr, counts.counts, int(byte_level), int(last_differs), totals, seen)
     found = np.flatnonzero(seen)
