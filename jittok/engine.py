@@ -7,11 +7,10 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 from __future__ import annotations
 
 import os
-import threading
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,9 @@ from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
-from jittok.memory import Buffers, Idle, large_copy
+from jittok.memory import Buffers, Idle, large_copy, move_to_front
 from jittok.post_processing import Framing
+from jittok.ranges import Chunk, Ranges
 from jittok.spec import Metaspace
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
@@ -50,15 +50,13 @@ from jittok.tables import (
 )
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from jittok.kernels.charsmap import NormalizedText
     from jittok.kernels.unigram_cache import PieceNumbers
     from jittok.rewriting import Rewriter, Rewritten
     from jittok.spec import MarianModel
 
-T = TypeVar("T")
-U = TypeVar("U")
 SpecialPolicy = Literal["parse", "text", "raise"] | Collection[str]
 
 #: Bytes of text in a chunk: enough work for a call, few enough to share out and to interrupt.
@@ -85,6 +83,8 @@ FEW_LOCATED = 1 << 15
 LATTICE_BYTES = 1 << 16
 #: Bytes of memory for results that are kept for the next ones, at most.
 SPARE_BYTES = 1 << 27
+#: More ids than there are that kernels may write, and more than that.
+EXTRA_IDS = 64
 #: Texts shorter than this are encoded on one thread.
 PARALLEL_BYTES = 1 << 19
 
@@ -237,126 +237,114 @@ class Output:
         if words is not None and self.words is not None:
             self.words[first : self.used] = words
 
-class Joined:
-    """The outputs of chunks that end in any order, put one after another.
 
-    Whoever ends a chunk copies it, while it is in that processor's cache, once all before it have their places.
+class Outputs:
+    """The outputs of ranges of documents, which threads write to, and at last that of all.
+
+    Each range has a stretch of the same arrays, hardly longer than it is likely to need, so that little is left to be
+    done when all have ended: to move them together. What does not fit any more has outputs of its own, and so have
+    chunks from the ends of ranges.
 
     Parameters
     ----------
+    ranges
+        The ranges.
+    rooms
+        Ids that there will be in each, about.
     spans, words
         What is wanted besides ids.
-    expected
-        Ids that there will be at most, as a rule: memory that nothing was written to costs nothing.
-    most
-        What no estimate from the chunks so far may exceed: they may be empty texts, which get special tokens too.
-    framing
-        What is put around each document; only without `spans` and `words`.
     buffers
         Where memory for the ids comes from.
     """
 
-    def __init__(
-        self,
-        spans: bool,
-        words: bool,
-        expected: int = 0,
-        most: int = 0,
-        framing: Framing | None = None,
-        buffers: Buffers | None = None,
-    ) -> None:
+    def __init__(self, ranges: Ranges, rooms: list[int], spans: bool, words: bool, buffers: Buffers) -> None:
+        self._ranges = ranges
         self._wanted = spans, words
-        self._expected = expected
-        self._most = most
-        self._framing = framing
-        self._buffers = buffers
-        self._lock = threading.Lock()
-        self._next = 0  # the first chunk that has no place yet
-        self._waiting: dict[int, tuple[Output, NDArray[np.int64], float, int]] = {}
-        self._total = 0  # ids of the chunks that have their places
-        #: What is copied to; another one is begun when the last is full, as arrays in use cannot be moved.
-        self._outputs: list[Output] = []
-        #: Outputs to be used again: their memory is at hand.
-        self.spare: Idle[Output] = Idle()
+        self._all = Output(rooms[0] if len(rooms) == 1 else 0, spans, words, buffers)
+        self._own = [self._all]
+        self._apart: list[list[tuple[Chunk, Output]]] = [[] for _ in rooms]
+        self._is_full = [False] * len(rooms)
+        self._places = [0]
+        self._given: list[NDArray[np.int32]] = []
+        if len(rooms) > 1:
+            # Stretches begin at cache lines, of which else two threads would write the same.
+            rooms = [-(-room // 16) * 16 for room in rooms]
+            self._places = [sum(rooms[:number]) for number in range(len(rooms))]
+            self._all.make_room(sum(rooms), buffers)
+            self._own = [self._part(place, room) for place, room in zip(self._places, rooms, strict=True)]
+            self._given = [output.ids for output in self._own]
 
-    def empty(self) -> Output:
-        """An output for a chunk."""
-        output = self.spare.take() or Output(0, *self._wanted)
-        output.used = 0
-        output.shown = {}
+    def _part(self, place: int, room: int) -> Output:
+        """An output that writes to a stretch of the arrays of all."""
+        output = Output(room, *self._wanted, self._all.buffers)
+        stretch = slice(place, place + room)
+        output.ids = self._all.ids[stretch]
+        output.spans = None if self._all.spans is None else self._all.spans[stretch]
+        output.words = None if self._all.words is None else self._all.words[stretch]
         return output
 
-    def put(self, number: int, result: Output, ends: NDArray[np.int64], share: float) -> None:
-        """Take the output of a chunk, and make `ends` count from the beginning of all.
-
-        `share` is which part of all text the chunks up to this one make.
-        """
-        with self._lock:
-            self._waiting[number] = result, ends, share, threading.get_ident()
-        while True:
-            with self._lock:
-                if self._next not in self._waiting:
-                    return
-                result, ends, share, thread = self._waiting.pop(self._next)
-                self._next += 1
-                before = self._total
-                output = self._place(result, ends, share)
-                first = output.used
-                output.used += self._total - before
-            self._copy(result, ends, before, output, first)
-            self.spare.give(result, thread)
-
-    def _place(self, result: Output, ends: NDArray[np.int64], share: float) -> Output:
-        """The output that a chunk is copied to, which has room for it; its ids are counted."""
-        before, framing, n = self._total, self._framing, result.used
-        if framing is not None:
-            if n > framing.room:  # else no document is too long
-                n = int(np.minimum(np.diff(ends, prepend=0), framing.room).sum())
-            n += framing.n_special * len(ends)
-        self._total += n
-        if not self._outputs or self._outputs[-1].used + n > len(self._outputs[-1].ids):
-            output = Output(0, *self._wanted)
-            estimate = min(int(self._total / max(share, 1e-9) * 1.05), self._most)
-            expected = max(estimate, self._expected)
-            output.make_room(max(expected - before, n), self._buffers)
-            self._outputs.append(output)
-        output = self._outputs[-1]
-        if result.shown:
-            output.shown.update((output.used + row, text) for row, text in result.shown.items())
-        return output
-
-    def _copy(self, result: Output, ends: NDArray[np.int64], before: int, output: Output, first: int) -> None:
-        """Copy a chunk, which has `before` ids of others before it, to the place of an output from `first` on."""
-        if self._framing is not None:
-            from jittok.kernels.framing import frame_rows
-
-            framing = self._framing
-            frame_rows(
-                framing.before, framing.after, framing.room, int(framing.keeps_end),
-                _frozen(result.ids), ends, before, output.ids, first,
-            )  # fmt: skip
-            return
-        n = result.used
-        place = slice(first, first + n)
-        output.ids[place] = result.ids[:n]
-        if output.spans is not None and result.spans is not None:
-            output.spans[place] = result.spans[:n]
-        if output.words is not None and result.words is not None:
-            output.words[place] = result.words[:n]
-        ends += before
-
-    def whole(self) -> Output:
-        """All outputs as one."""
-        if not self._outputs:
+    def of(self, chunk: Chunk, room: int) -> Output:
+        """What the ids of a chunk are written to, for which there must be `room` at first; :meth:`put` takes it."""
+        number = chunk.number
+        own = self._own[number]
+        is_last = number == len(self._own) - 1
+        if not chunk.in_order or self._is_full[number] or not (is_last or own.used + room <= len(own.ids)):
             return Output(0, *self._wanted)
-        if len(self._outputs) > 1:
+        begin = self._ranges.bounds[number]
+        own.share = self._ranges.size(begin, chunk.last) / max(self._ranges.size(begin, chunk.end), 1)
+        return own
+
+    def put(self, chunk: Chunk, output: Output, ends: NDArray[np.int64]) -> None:
+        """Take the output of a chunk, and make `ends` those in the output of its range if it is added to that."""
+        number = chunk.number
+        own = self._own[number]
+        if output is own:
+            return
+        if chunk.in_order and not self._is_full[number]:
+            n = output.used
+            if own.used + n <= len(own.ids):
+                ends += own.used
+                own.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
+                return
+            self._is_full[number] = True
+        self._apart[number].append((chunk, output))
+
+    def whole(self, ends: NDArray[np.int64], submit: Callable[..., Future[Any]] | None = None) -> Output:
+        """The output of all documents, and `ends` as they are there, instead of those of each output.
+
+        `submit` runs a function on another thread.
+        """
+        if len(self._own) == 1:
+            return self._all
+        pieces: list[tuple[int, int, Output, int]] = []  # documents, their output, and where that is in the arrays
+        for number, output in enumerate(self._own):
+            apart = sorted(self._apart[number], key=lambda pair: pair[0].first)
+            begin, end = self._ranges.bounds[number : number + 2]
+            place = self._places[number] if output.ids is self._given[number] else -1
+            pieces.append((begin, apart[0][0].first if apart else end, output, place))
+            pieces += [(chunk.first, chunk.last, other, -1) for chunk, other in apart]
+        total = sum(output.used for _, _, output, _ in pieces)
+        whole, at = self._all, 0
+        # Moved to the front one after another, none of them overwrites one that is not moved yet.
+        fits = total <= len(whole.ids)
+        for _, _, output, place in pieces:
+            fits = fits and (place < 0 or at <= place)
+            at += output.used
+        if not fits:
             whole = Output(0, *self._wanted)
-            whole.make_room(self._total)
-            for output in self._outputs:
-                n = output.used
+            whole.make_room(total)
+        for first, last, output, place in pieces:
+            before, n = whole.used, output.used
+            ends[first:last] += before
+            if place < 0 or not fits:
                 whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
-            return whole
-        return self._outputs[-1]
+                continue
+            for array in (whole.ids, whole.spans, whole.words):
+                if array is not None:
+                    move_to_front(array, before, place, n, submit)
+            whole.shown.update((before + row, text) for row, text in output.shown.items())
+            whole.used += n
+        return whole
 
 
 def _find_runs(split: SplitTables) -> Runs:
@@ -458,6 +446,8 @@ class Engine:
         self._workers: Idle[Worker] = Idle()
         self._lattices: Idle[Any] = Idle()  # scratch arrays and word caches of unigram models
         self._buffers = Buffers(SPARE_BYTES)
+        #: Ids for each byte of the last text: only the size of arrays follows from it.
+        self._density = 0.3
         self._pool: ThreadPoolExecutor | None = None
         self._pool_owner = (0, 0)
         self._model = plan.model
@@ -579,31 +569,27 @@ class Engine:
         """
         enabled = self._enabled(special)
         n_threads = self._n_threads(source, threads)
-        chunks = _chunks(source.positions, n_threads)
-        # Most text has a token for every two characters or more; a single chunk tells itself.
-        expected = 0 if len(chunks) == 1 else source.size // 2
+        ranges = Ranges(source.positions, n_threads, CHUNK_BYTES)
+        rooms = [self._room(source, *bounds, framing) for bounds in pairwise(ranges.bounds)]
+        outputs = Outputs(ranges, rooms, spans, words, self._buffers)
         indptr = np.zeros(source.n_documents + 1, np.int64)
-        if n_threads == 1 and framing is None:
-            output = Output(expected, spans, words, self._buffers)
-            # Everything is written where it is to stay.
-            for first, last in chunks:
-                output.share = _share(source.positions, last)
-                self._encode_chunk(*source.make(first, last), first, enabled, output, indptr[first + 1 : last + 1])
-        else:
+
+        def encode(chunk: Chunk) -> None:
+            data, begins = source.make(chunk.first, chunk.last)
+            n_special = 0 if framing is None else framing.n_special * (chunk.last - chunk.first)
+            output = outputs.of(chunk, int(begins[-1] - begins[0]) + n_special + EXTRA_IDS)
+            before = output.used
+            ends = indptr[chunk.first + 1 : chunk.last + 1]
+            self._encode_chunk(data, begins, chunk.first, enabled, output, ends)
+            if framing is not None:
+                self._frame(framing, output, ends, before)
+            outputs.put(chunk, output, ends)
+
+        self._run_all(encode, ranges)
+        output = outputs.whole(indptr[1:], None if n_threads == 1 else self._threads(n_threads - 1).submit)
+        if source.size >= PARALLEL_BYTES:
             n_special = 0 if framing is None else framing.n_special * source.n_documents
-            expected += n_special if expected else 0
-            joined = Joined(spans, words, expected, source.size + n_special, framing, self._buffers)
-
-            def encode(number: int) -> None:
-                first, last = chunks[number]
-                result = joined.empty()
-                ends = indptr[first + 1 : last + 1]
-                self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
-                joined.put(number, result, ends, _share(source.positions, last))
-
-            numbers = range(len(chunks))
-            deque(map(encode, numbers) if n_threads == 1 else self._run_parallel(encode, numbers, n_threads), maxlen=0)
-            output = joined.whole()
+            self._density = max(output.used - n_special, 0) / source.size
         return EncodedTexts(
             _frozen(output.ids[: output.used]),
             _frozen(indptr),
@@ -658,30 +644,89 @@ class Engine:
         """As :meth:`count`, for documents that are made into bytes a chunk at a time."""
         enabled = self._enabled(special)
         counts = np.empty(source.n_documents, np.int64)
-        joined = Joined(False, False)
+        spare: Idle[Output] = Idle()
 
-        def run(chunk: tuple[int, int]) -> None:
-            first, last = chunk
-            result = joined.empty()
-            ends = counts[first:last]
-            self._encode_chunk(*source.make(first, last), first, enabled, result, ends)
+        def run(chunk: Chunk) -> None:
+            output = spare.take() or Output(0, False, False)
+            output.used = 0
+            output.shown = {}
+            ends = counts[chunk.first : chunk.last]
+            self._encode_chunk(*source.make(chunk.first, chunk.last), chunk.first, enabled, output, ends)
             ends[1:] = np.diff(ends)
-            joined.spare.give(result)
+            spare.give(output)
 
-        n_threads = self._n_threads(source, threads)
-        chunks = _chunks(source.positions, n_threads)
-        deque(map(run, chunks) if n_threads == 1 else self._run_parallel(run, chunks, n_threads), maxlen=0)
+        self._run_all(run, Ranges(source.positions, self._n_threads(source, threads), CHUNK_BYTES))
         return counts
 
-    def _run_parallel(self, run: Callable[[U], T], tasks: Iterable[U], n_threads: int) -> Iterator[T]:
-        """Run tasks on the pool, which belongs to one process: a fork makes its own."""
-        owner = (os.getpid(), n_threads)
-        if self._pool is None or self._pool_owner != owner:
+    def _room(self, source: Source, first: int, last: int, framing: Framing | None) -> int:
+        """Ids to make room for, for documents `first` to `last`, which are a range."""
+        n_special = 0 if framing is None else framing.n_special * (last - first)
+        size = int(source.positions[last] - source.positions[first])
+        if last < source.n_documents:
+            # What follows will be moved by what is too much, the better if that fits the processor's cache.
+            room = min(int(1.02 * self._density * size) + CHUNK_BYTES // 64, size)
+        elif first == 0:
+            # Most text has a token for every two characters or more; a single chunk tells itself.
+            room = size // 2
+            if size <= CHUNK_BYTES + CHUNK_BYTES // 2:
+                return 0
+        else:
+            # Nothing follows, and a chunk begins with room for as many ids as it has bytes.
+            room = min(int(1.25 * self._density * size) + CHUNK_BYTES // 2, size)
+        return room + n_special + EXTRA_IDS
+
+    def _frame(self, framing: Framing, output: Output, ends: NDArray[np.int64], first: int) -> None:
+        """Put special tokens around the documents at the end of an output, which begin at `first` there."""
+        from jittok.kernels.framing import frame_rows
+
+        output.reserve(framing.n_special * len(ends))
+        output.used = int(
+            frame_rows(
+                framing.before, framing.after, framing.room, int(framing.keeps_end), output.ids, ends, first
+            )
+        )  # fmt: skip
+
+    def _run_all(self, run: Callable[[Chunk], object], ranges: Ranges) -> None:
+        """Run all chunks of all ranges: on this thread and on others of the pool, as many as there are ranges.
+
+        A thread that only waited for the others would interrupt them whenever one of its tasks is done. What is
+        raised is what the first of the chunks that fail raises.
+        """
+        if len(ranges) == 1:
+            for chunk in ranges.chunks():
+                run(chunk)
+            return
+        errors: dict[int, Exception] = {}
+
+        def work() -> None:
+            for chunk in ranges.chunks():
+                try:
+                    run(chunk)
+                except Exception as error:
+                    errors[chunk.first] = error
+                    ranges.drop(chunk.first)  # those before it may fail, too
+
+        n_helpers = len(ranges) - 1
+        helpers = [self._threads(n_helpers).submit(work) for _ in range(n_helpers)]
+        try:
+            work()
+        finally:
+            ranges.drop(0)
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
+        if errors:
+            raise errors[min(errors)]
+
+    def _threads(self, n: int) -> ThreadPoolExecutor:
+        """A pool of so many threads, or more. It belongs to one process: a fork makes its own."""
+        pid, size = self._pool_owner
+        if self._pool is None or pid != os.getpid() or size < n:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="jittok")
-            self._pool_owner = owner
-        return self._pool.map(run, tasks)
+            self._pool = ThreadPoolExecutor(n, thread_name_prefix="jittok")
+            self._pool_owner = (os.getpid(), n)
+        return self._pool
 
     def _enabled(self, special: SpecialPolicy) -> Enabled:
         """Which added tokens are wanted."""
@@ -1631,31 +1676,6 @@ def thread_count(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
     return int(threads)
-
-
-def _chunks(positions: NDArray[np.int64], n_threads: int) -> list[tuple[int, int]]:
-    """Ranges of documents of about CHUNK_BYTES, at least one; towards the end smaller, so that threads end together."""
-    n = len(positions) - 1
-    end = int(positions[-1])
-    least = max(CHUNK_BYTES // 8, 1)
-    targets = []
-    at = int(positions[0])
-    while n_threads == 1 and end - at > CHUNK_BYTES + CHUNK_BYTES // 2:
-        at += CHUNK_BYTES
-        targets.append(at)
-    while n_threads > 1 and end - at > least + least // 2:
-        at += min(max((end - at) // (2 * n_threads), least), CHUNK_BYTES)
-        targets.append(at)
-    if not targets:
-        return [(0, n)]  # without np.unique, whose first call takes some ten milliseconds
-    cuts = np.searchsorted(positions, targets, side="left")
-    bounds = np.unique(np.concatenate([[0], np.minimum(cuts, n), [n]])).tolist()
-    return list(zip(bounds, bounds[1:], strict=False)) or [(0, n)]
-
-
-def _share(positions: NDArray[np.int64], last: int) -> float:
-    """Which part of all text lies before document `last`."""
-    return float((positions[last] - positions[0]) / max(positions[-1] - positions[0], 1))
 
 
 def _first(array: NDArray[Any] | None, n: int) -> NDArray[Any] | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import mmap
 import threading
 from collections import deque
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -67,6 +72,42 @@ def large_copy(array: NDArray[Any]) -> NDArray[Any]:
     copy[:] = array
     copy.flags.writeable = False
     return copy
+
+
+def move_to_front(
+    array: NDArray[Any], to: int, at: int, n: int, submit: Callable[..., Future[Any]] | None = None
+) -> None:
+    """Move rows of an array towards its beginning, over others.
+
+    Parameters
+    ----------
+    array
+        C-contiguous.
+    to, at, n
+        Rows ``array[at : at + n]`` become ``array[to : to + n]``; `to` is not above `at`.
+    submit
+        What runs a function on another thread, which then moves half of much.
+    """
+    if to == at or n == 0:
+        return
+    row = array.nbytes // len(array)
+    size, gap = n * row, (at - to) * row
+    source = array.ctypes.data + at * row
+    target, half = source - gap, size // 2
+    if submit is None or size < LARGE_PAGE or gap >= half:
+        ctypes.memmove(target, source, size)
+        return
+    # The other half is written over the end of this one.
+    kept = np.empty(gap, np.uint8)
+    end = kept.ctypes.data
+    ctypes.memmove(end, source + half - gap, gap)
+    other = submit(ctypes.memmove, target + half, source + half, size - half)
+    ctypes.memmove(target, source, half - gap)
+    ctypes.memmove(target + half - gap, end, gap)
+    if other.cancel():  # the other thread has not come to it
+        ctypes.memmove(target + half, source + half, size - half)
+    else:
+        other.result()
 
 
 class Idle(Generic[T]):

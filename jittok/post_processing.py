@@ -47,6 +47,12 @@ class TemplateTables(NamedTuple):
         """Special tokens that the template adds."""
         return int((self.kinds < 0).sum())
 
+    @property
+    def sequences(self) -> list[int]:
+        """The texts that stand in it, 0 for the text and 1 for its pair, in its order."""
+        kinds: list[int] = self.kinds[self.kinds >= 0].tolist()
+        return kinds
+
     def without_special(self) -> TemplateTables:
         """Return the sequences alone."""
         keep = self.kinds >= 0
@@ -192,6 +198,29 @@ def room_for(first: int, second: int, room: int, strategy: Strategy) -> tuple[in
     return (first - excess, second) if strategy == "only_first" else (first, second - excess)
 
 
+def combinations(counts: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return which windows of its sequences make up each row, by their numbers, in the reference's order.
+
+    Parameters
+    ----------
+    counts
+        Windows of each sequence that the template has, in the template's order. A text that stands there
+        twice has its windows combined with each other.
+
+    Returns
+    -------
+    list
+        The first windows of all sequences come first; then, of every further sequence, each of its windows with
+        each row but the first of those before it, and at last its further windows with their first row.
+    """
+    rows: list[tuple[int, ...]] = [()]
+    for count in counts:
+        first, later = rows[0], rows[1:]
+        made = [(*row, number) for row in later for number in range(count)]
+        rows = [(*first, 0), *made, *((*first, number) for number in range(1, count))]
+    return rows
+
+
 class PostProcessor:
     """Applies the post-processors of a file.
 
@@ -289,7 +318,7 @@ class PostProcessor:
             Put the template's special tokens in.
         truncation
             How to cut; the further windows are in ``overflowing``. With a pair, every window of the text
-            is combined with every window of the pair, in the reference's order.
+            is combined with every window of the pair, see :func:`combinations`.
         texts
             What was encoded, for byte spans and token strings.
 
@@ -309,13 +338,11 @@ class PostProcessor:
 
         # Each window of each sequence is trimmed once, however many windows of the other it meets.
         made = [[piece(number, cut) for cut in sequence] for number, sequence in enumerate(cuts)]
-        if len(made) == 1:
-            rows = [(window,) for window in made[0]]
-        else:
-            # The reference's order: the first window of the text comes last among the combinations.
-            order = [(a, b) for a in made[0][1:] for b in made[1]]
-            order += [(made[0][0], b) for b in made[1][1:]]
-            rows = [(made[0][0], made[1][0]), *order]  # type: ignore[list-item]
+        sequences = [made[kind] for kind in template.sequences]
+        rows = [
+            [sequence[number] for sequence, number in zip(sequences, numbers, strict=True)]
+            for numbers in combinations([len(sequence) for sequence in sequences])
+        ]
         encodings = [self._assembled(template, row, texts) for row in rows]
         if len(encodings) == 1:
             return encodings[0]
@@ -373,7 +400,10 @@ class PostProcessor:
         texts: tuple[SourceText, ...],
         overflowing: Sequence[Encoding] = (),
     ) -> Encoding:
-        """Return the encoding of one row: the plain twin of the kernel ``fill_template``."""
+        """Return the encoding of one row: the plain twin of the kernel ``fill_template``.
+
+        ``parts`` are the windows of the template's sequences, in its order.
+        """
         if len(template.kinds) == 1 and template.kinds[0] == 0 and template.types[0] == 0:
             only = parts[0].tokens
             return Encoding(
@@ -387,26 +417,36 @@ class PostProcessor:
             )
         kinds = template.kinds.tolist()
         if not kinds:  # a template may be empty
-            nothing = Trimmed(_window(parts[0].tokens, 0, 0), {})
-            return self._assembled(_template_tables(_ONLY_A), [nothing], texts, overflowing)
-        sequences = [part.tokens for part in parts]
-        lengths = [1 if kind < 0 else len(sequences[kind].ids) for kind in kinds]
+            nothing = np.zeros(0, dtype=np.int32)
+            spans_of_nothing = np.zeros((0, 2), dtype=np.int64)
+            return Encoding(nothing, spans_of_nothing, nothing, texts=texts, vocabulary=self.vocabulary)
         special = np.array([-1], dtype=np.int32)
-        ids = [
-            sequences[kind].ids if kind >= 0 else template.ids[number : number + 1]
-            for number, kind in enumerate(kinds)
-        ]
-        spans = [sequences[kind].spans if kind >= 0 else np.zeros((1, 2), np.int64) for kind in kinds]
-        words = [sequences[kind].word_ids if kind >= 0 else special for kind in kinds]
-        sequence_ids = np.repeat(template.kinds, lengths).astype(np.int32)
+        ids: list[NDArray[np.int32]] = []
+        spans: list[NDArray[np.int64]] = []
+        words: list[NDArray[np.int32]] = []
+        lengths: list[int] = []
         matched: dict[int, str] = {}
-        for kind, begin in zip(kinds, np.cumsum([0, *lengths[:-1]]).tolist(), strict=True):
-            if kind >= 0:
-                matched.update((begin + row, text) for row, text in parts[kind].matched.items())
+        left = iter(parts)
+        for number, kind in enumerate(kinds):
+            if kind < 0:
+                ids.append(template.ids[number : number + 1])
+                spans.append(np.zeros((1, 2), np.int64))
+                words.append(special)
+            else:
+                part = next(left)
+                begin = sum(lengths)
+                matched.update((begin + row, text) for row, text in part.matched.items())
+                ids.append(part.tokens.ids)
+                if part.tokens.spans is not None:
+                    spans.append(part.tokens.spans)
+                if part.tokens.word_ids is not None:
+                    words.append(part.tokens.word_ids)
+            lengths.append(len(ids[-1]))
+        sequence_ids = np.repeat(template.kinds, lengths).astype(np.int32)
         return Encoding(
             np.concatenate(ids),
-            None if any(part is None for part in spans) else np.concatenate(spans),
-            None if any(part is None for part in words) else np.concatenate(words),
+            np.concatenate(spans) if len(spans) == len(ids) else None,
+            np.concatenate(words) if len(words) == len(ids) else None,
             sequence_ids=sequence_ids,
             type_ids=np.repeat(template.types, lengths),
             special_tokens_mask=(sequence_ids < 0).astype(np.uint8),
@@ -493,8 +533,7 @@ class PostProcessor:
         both = first if second is None else _both(first, second)
         spans = np.zeros((0, 2), dtype=np.int64) if both.spans is None else both.spans
         words = np.zeros(0, dtype=np.int32) if both.word_ids is None else both.word_ids
-        lengths = ranges[:, :, 1] - ranges[:, :, 0]
-        total = sum(len(ranges) if kind < 0 else int(lengths[:, kind].sum()) for kind in template.kinds.tolist())
+        total = len(ranges) * template.num_special + int((ranges[:, :, 1] - ranges[:, :, 0]).sum())
         out_indptr = np.empty(len(ranges) + 1, dtype=np.int64)
         out_ids = np.empty(total, dtype=np.int32)
         out_spans = np.empty((total if both.spans is not None else 0, 2), dtype=np.int64)
@@ -515,7 +554,7 @@ class PostProcessor:
         )
         matched: dict[int, str] = {}
         if has_marks:
-            result, matched = self._trim_rows(result, marks[2], documents, texts)
+            result, matched = self._trim_rows(result, template, ranges, marks[2], documents, texts)
         return Batch(
             result.ids,
             result.indptr,
@@ -539,52 +578,49 @@ class PostProcessor:
         truncation: Truncation,
         overflowing: bool,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where the sequences of every row lie, int64[n, 2, 2], and the text of every row."""
+        """Return where the template's sequences lie in every row, int64[n, s, 2], and the text of every row."""
         count = len(first.indptr) - 1
         if second is not None and len(second.indptr) - 1 != count:
             raise ArgumentError(f"{count} texts, but {len(second.indptr) - 1} texts to pair them with")
-        ranges = np.zeros((count, 2, 2), dtype=np.int64)
-        ranges[:, 0, 0], ranges[:, 0, 1] = first.indptr[:-1], first.indptr[1:]
+        whole = np.zeros((count, 1 if second is None else 2, 2), dtype=np.int64)
+        whole[:, 0, 0], whole[:, 0, 1] = first.indptr[:-1], first.indptr[1:]
         if second is not None:
             shift = len(first.ids)
-            ranges[:, 1, 0], ranges[:, 1, 1] = second.indptr[:-1] + shift, second.indptr[1:] + shift
+            whole[:, 1, 0], whole[:, 1, 1] = second.indptr[:-1] + shift, second.indptr[1:] + shift
+        kinds = template.sequences
+        ranges = whole[:, kinds]
         documents = np.arange(count, dtype=np.int64)
         if truncation.max_length is None:
             return ranges, documents
         room = self.room(template, truncation)
-        lengths = ranges[:, :, 1] - ranges[:, :, 0]
+        lengths = whole[:, :, 1] - whole[:, :, 0]
         long = np.flatnonzero(lengths.sum(axis=1) > room)
         if second is None and not overflowing and room > 0 and truncation.strategy != "only_second":
             if truncation.side == "right":
-                ranges[long, 0, 1] = ranges[long, 0, 0] + room
+                ranges[long, :, 1] = ranges[long, :, 0] + room
             else:
-                ranges[long, 0, 0] = ranges[long, 0, 1] - room
+                ranges[long, :, 0] = ranges[long, :, 1] - room
             return ranges, documents
-        replaced: dict[int, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
+        replaced: dict[int, NDArray[np.int64]] = {}
         for row in long.tolist():
-            sizes = lengths[row, : 1 if second is None else 2].tolist()
             try:
-                cuts = self._cuts(sizes, template, truncation)
+                cuts = self._cuts(lengths[row].tolist(), template, truncation)
             except ArgumentError as error:
                 raise ArgumentError(f"text {row}: {error}") from None
-            others = cuts[1] if second is not None else [(0, 0)]
-            pairs = [(cuts[0][0], others[0])]
-            if overflowing:
-                pairs += [(a, b) for a in cuts[0][1:] for b in others]
-                pairs += [(cuts[0][0], b) for b in others[1:]]
-            replaced[row] = pairs
+            chosen = combinations([len(cuts[kind]) for kind in kinds]) if overflowing else [(0,) * len(kinds)]
+            made = [[cuts[kind][number] for kind, number in zip(kinds, numbers, strict=True)] for numbers in chosen]
+            replaced[row] = np.array(made, dtype=np.int64).reshape(len(chosen), len(kinds), 2)
         if not replaced:
             return ranges, documents
         counts = np.ones(count, dtype=np.int64)
-        for row, pairs in replaced.items():
-            counts[row] = len(pairs)
+        for row, cut in replaced.items():
+            counts[row] = len(cut)
         documents = np.repeat(documents, counts)
-        begins = np.repeat(ranges[:, :, 0], counts, axis=0)
+        begins = ranges[:, :, :1]
         result = np.repeat(ranges, counts, axis=0)
         at = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-        for row, pairs in replaced.items():
-            rows = slice(int(at[row]), int(at[row + 1]))
-            result[rows] = begins[rows][:, :, None] + np.array(pairs, dtype=np.int64)
+        for row, cut in replaced.items():
+            result[int(at[row]) : int(at[row + 1])] = begins[row] + cut
         return result, documents
 
     # ----------------------------------------------------------------------------------------------- trimming
@@ -635,6 +671,8 @@ class PostProcessor:
     def _trim_rows(
         self,
         encoded: EncodedTexts,
+        template: TemplateTables,
+        ranges: NDArray[np.int64],
         sequence_ids: NDArray[np.int32],
         documents: NDArray[np.int64],
         texts: tuple[TextSource, ...],
@@ -642,9 +680,10 @@ class PostProcessor:
         """Return rows with special tokens in them trimmed, each sequence of a row for itself."""
         if not self.trims:
             return Trimmed(encoded, dict(encoded.shown or {}))
-        # A sequence begins where the sequence id changes or a row begins.
-        changes = np.flatnonzero(np.diff(sequence_ids)) + 1
-        bounds = np.unique(np.concatenate([encoded.indptr, changes]))
+        # Special tokens count as sequences of their own.
+        lengths = np.ones((len(ranges), len(template.kinds)), dtype=np.int64)
+        lengths[:, template.kinds >= 0] = ranges[:, :, 1] - ranges[:, :, 0]
+        bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
 
         def slice_of(position: int) -> str | None:
             assert encoded.spans is not None
@@ -759,15 +798,18 @@ def _moved(
     result: dict[int, str] = {}
     rows = np.array(sorted(shown), dtype=np.int64)
     begins = indptr[:-1].copy()
+    sequence = 0
     for kind in template.kinds.tolist():
         if kind < 0:
             begins += 1
             continue
-        first, last = np.searchsorted(rows, ranges[:, kind, 0]), np.searchsorted(rows, ranges[:, kind, 1])
+        starts, ends = ranges[:, sequence, 0], ranges[:, sequence, 1]
+        first, last = np.searchsorted(rows, starts), np.searchsorted(rows, ends)
         for window in np.flatnonzero(first < last).tolist():
-            shift = int(begins[window] - ranges[window, kind, 0])
+            shift = int(begins[window] - starts[window])
             result.update((row + shift, shown[row]) for row in rows[first[window] : last[window]].tolist())
-        begins += ranges[:, kind, 1] - ranges[:, kind, 0]
+        begins += ends - starts
+        sequence += 1
     return result
 
 

@@ -256,24 +256,7 @@ def measure_bpe(options: Options) -> Result:
         " Python object for each token, sentencepiece's a list. The engine's is that of `Tokenizer.encode` with all its"
         " steps: added tokens, normalisation, words looked up, spans; about 0.1 ms of it is Python.",
     ]
-    figure, (axes,) = new_figure(1)
-    for name, style in zip(times, ("o-", "s-", "^-", "d-", "x--", "+--", ".:"), strict=False):
-        axes.loglog(lengths, [times[name][n] for n in counts], style, label=names[name], markersize=4)
-    grid = np.array([lengths[0] * 3, lengths[-1]], float)
-    base = times["heap_list"][counts[-1]] / lengths[-1] / 4
-    for label, values in (
-        ("N", grid),
-        ("N log N", grid * np.log(grid) / math.log(lengths[-1])),
-        ("N²", grid**2 / lengths[-1] * times["naive"][counts[-1]] / times["heap_list"][counts[-1]] * 8),
-    ):
-        axes.loglog(grid, base * values, color="gray", linestyle=":", linewidth=1)
-        place = (grid[-1], base * values[-1])
-        axes.annotate(label, place, fontsize=8, color="gray", xytext=(3, -3), textcoords="offset points")
-    axes.set_xlabel("characters")
-    axes.set_ylabel("seconds")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
-    save(figure, options.out / "bpe.svg")
+    draw_bpe(lengths, {name: [row[n] for n in counts] for name, row in times.items()}, names, options.out / "bpe.svg")
     n = counts[-1]
     shows = (
         f"At {n:,} lines the naive encoder takes {times['naive'][n] / times['heap_list'][n]:,.0f} times as long as the"
@@ -283,6 +266,28 @@ def measure_bpe(options: Options) -> Result:
     )
     numbers = {"characters": lengths, "seconds": times}
     return Result("Four encoders of byte pairs on Hamlet", shows, body, numbers, "Time by length of text")
+
+
+def draw_bpe(lengths: list[int], times: dict[str, list[float]], names: dict[str, str], path: Path) -> None:
+    """Time by length of text, with lines for how it may grow."""
+    figure, (axes,) = new_figure(1)
+    for name, style in zip(times, ("o-", "s-", "^-", "d-", "x--", "+--", ".:"), strict=False):
+        axes.loglog(lengths, times[name], style, label=names[name], markersize=4)
+    grid = np.array([lengths[0] * 3, lengths[-1]], float)
+    base = times["heap_list"][-1] / lengths[-1] / 4
+    for label, values, above in (
+        ("N", grid, -8),
+        ("N log N", grid * np.log(grid) / math.log(lengths[-1]), 3),
+        ("N²", grid**2 / lengths[-1] * times["naive"][-1] / times["heap_list"][-1] * 8, -3),
+    ):
+        axes.loglog(grid, base * values, color="gray", linestyle=":", linewidth=1)
+        place = (grid[-1], base * values[-1])
+        axes.annotate(label, place, fontsize=8, color="gray", xytext=(3, above), textcoords="offset points")
+    axes.set_xlabel("characters")
+    axes.set_ylabel("seconds")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+    save(figure, path)
 
 
 # ---------------------------------------------------------------------------------------------------------- unigram
@@ -478,18 +483,13 @@ def measure_training(options: Options) -> Result:
         " different words. Between them only the growth is to be compared; jittok's includes making the tokenizer.",
         "",
     ]
-    figure, (left, right) = new_figure(2)
-    for name, style in zip(times, ("o-", "s-", "^-", "d--"), strict=True):
-        at, seconds = [letters[n] for n in texts], times[name]
-        left.loglog(at, [seconds[n, some] for n in texts], style, label=names[name], markersize=4)
-        right.loglog(sizes, [seconds[middle, m] for m in sizes], style, label=names[name], markersize=4)
-    left.set_xlabel(f"letters of different words ({some:,} merges)")
-    right.set_xlabel(f"merges ({middle} kB of text)")
-    for axes in (left, right):
-        axes.set_ylabel("CPU seconds")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=7)
-    save(figure, options.out / "training.svg")
+    by_text = {name: [row[n, some] for n in texts] for name, row in times.items()}
+    by_merges = {name: [row[middle, m] for m in sizes] for name, row in times.items()}
+    sides = (
+        (f"letters of different words ({some:,} merges)", [letters[n] for n in texts], by_text),
+        (f"merges ({middle} kB of text)", list(sizes), by_merges),
+    )
+    draw_training(sides, names, options.out / "training.svg")
     numbers: dict[str, Any] = {
         "letters": letters,
         "seconds": {name: [[*key, value] for key, value in row.items()] for name, row in times.items()},
@@ -531,14 +531,29 @@ def measure_training(options: Options) -> Result:
             f" {of_much[both] / of_little[both]:.1f} times as long to learn {both:,} tokens from."
         )
     biggest = (texts[-1], some)
-    by_merges = times["heap"][middle, sizes[-1]] / times["heap"][middle, sizes[0]]
+    slower = times["heap"][middle, sizes[-1]] / times["heap"][middle, sizes[0]]
     shows = (
         "The textbook trainer's time is the product of text and merges; keeping counts makes training"
         f" {times['textbook'][biggest] / times['incremental'][biggest]:.0f} times as fast at {texts[-1]} kB, and with a heap"
-        f" nearly independent of the number of merges ({by_merges:.1f} times the time for {sizes[-1] // sizes[0]} times the"
+        f" nearly independent of the number of merges ({slower:.1f} times the time for {sizes[-1] // sizes[0]} times the"
         f" merges).{large}"
     )
     return Result("Trainers: textbook, incremental, heap", shows, body, numbers, "Time by text and by merges")
+
+
+def draw_training(sides: Any, names: dict[str, str], path: Path) -> None:
+    """Time by what is on each side's axis: its label, the sizes, and for each algorithm the seconds."""
+    figure, all_axes = new_figure(len(sides))
+    for axes, (label, sizes, times) in zip(all_axes, sides, strict=True):
+        for (name, seconds), style in zip(times.items(), ("o-", "s-", "^-", "d--"), strict=True):
+            axes.loglog(sizes, seconds, style, label=names[name], markersize=4)
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel(label)
+        axes.set_ylabel("CPU seconds")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7)
+    save(figure, path)
 
 
 # ------------------------------------------------------------------------------------------------------------ peers

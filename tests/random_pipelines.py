@@ -166,7 +166,8 @@ class Known:
         kinds = [step["type"] for step in (block["post_processor"] or {}).get("processors", [])]
         self.mask = sum(kind != "ByteLevel" for kind in kinds) > 1
         # Behind tokens that were put around a text, its first blank is not taken for one that was put in front.
-        behind = any(kind == "ByteLevel" for kind in kinds[1:]) and kinds[0] in ("BertProcessing", "RobertaProcessing")
+        trimming = ("ByteLevel", "RobertaProcessing")
+        behind = any(kind in trimming for kind in kinds[1:]) and kinds[0] in ("BertProcessing", "RobertaProcessing")
         moved = any(name in names for name in ("'NF", "'Replace", "'Precompiled"))
         self.spans = fallback or moved or (drops and byte_level) or trimmed or behind
         self.changed = any(ours.normalize(t["content"]) != t["content"] for t in tokens if t["normalized"])

@@ -393,8 +393,9 @@ def test_wrong_jobs(tmp_path, capsys, arguments, message):
 def test_numbers_with_units():
     number = importlib.import_module("jittok.cli.corpus")._number
     assert [number(text) for text in ("12", "4k", "1.5M", "2G")] == [12, 4000, 1_500_000, 2_000_000_000]
-    with pytest.raises(SystemExit):
-        main(["encode", "x", "--out", "y", "--shard-tokens", "many"])
+    for wrong in ("many", "infG", "nanM", "0", "-5", "0.0001k", "1.5", "9" * 5000):
+        with pytest.raises(SystemExit):
+            main(["encode", "x", "--out", "y", f"--shard-tokens={wrong}"])
 
 
 def test_formats_are_those_of_the_writers():

@@ -93,3 +93,66 @@ def test_refusals(files, capsys, wrong, message):
     assert main([*wrong, str(files / "corpus.txt")]) == 1
     assert message in capsys.readouterr().err
     assert main(["verify", "default", str(files / "none.txt")]) == 1
+
+
+def test_records_that_are_left_out_are_named(files, capsys):
+    path = files / "odd.jsonl"
+    arguments = ["compare", "default", str(files / "b.json"), str(path), "-q"]
+    path.write_text('{"text": 3}\n{"text": "To be"}\nnot JSON\n{"text": ""}\n')
+    main(arguments)
+    captured = capsys.readouterr()
+    assert "documents:  1," in captured.out
+    assert "odd.jsonl: 2 records without a text are left out, the first is record 0: the field 'text'" in captured.err
+    path.write_text("not JSON\n")
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert "left out: record 0: not JSON" in error and "no documents in" in error
+
+
+@pytest.mark.parametrize("content", ["", "\n\n\n"])
+@pytest.mark.parametrize("command", [["verify"], ["compare", "default"]])
+def test_without_documents(files, capsys, content, command):
+    (files / "empty.txt").write_text(content)
+    assert main([*command, str(files / "a.json"), str(files / "empty.txt")]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "no documents in" in captured.err
+
+
+def test_bytes_that_are_no_text_are_replaced_for_both(files, capsys):
+    pytest.importorskip("tokenizers")
+    (files / "bad.txt").write_bytes(b"a\xff\xfe b\n\xc3\n\xed\xa0\x80 x\n\0y\r\n")
+    assert main(["verify", str(files / "a.json"), str(files / "bad.txt"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["documents"] == 4 and found["differing"] == {"ids": 0, "spans": 0, "round trip": 0}
+
+
+def test_documents_of_which_all_differ(files, capsys):
+    model = {"type": "WordLevel", "vocab": {"u": 7}, "unk_token": "u"}
+    (files / "w.json").write_text(json.dumps({"version": "1.0", "model": model}))
+    assert main(["compare", str(files / "a.json"), str(files / "w.json"), str(files / "corpus.txt"), "--show", "2"]) == 1
+    out = capsys.readouterr().out
+    assert "4 documents differ" in out and out.count("\ndocument ") == 2
+
+
+def test_a_reference_that_fails_on_a_text(files, capsys):
+    """WordLevel without its unknown token; a panic is told in the same way."""
+    pytest.importorskip("tokenizers")
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "u"}
+    path = files / "w.json"
+    path.write_text(json.dumps({"version": "1.0", "model": model}))
+    assert main(["compare", "default", f"tokenizers:{path}", str(files / "corpus.txt")]) == 1
+    error = capsys.readouterr().err
+    assert "the library fails on 4 documents, of which the first is 'To be" in error and "[UNK]" in error
+
+
+def test_a_reference_that_is_not_installed(files, capsys, monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    without = lambda name, *more: None if name == "tokenizers" else found(name, *more)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    assert main(["verify", str(files / "a.json"), str(files / "corpus.txt")]) == 1
+    out = capsys.readouterr().out
+    assert "ids:        not compared" in out and "tokenizers is not installed" in out
+    assert main(["compare", "default", f"tokenizers:{files / 'a.json'}", str(files / "corpus.txt")]) == 1
+    assert "tokenizers is not installed" in capsys.readouterr().err

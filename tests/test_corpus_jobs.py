@@ -143,6 +143,31 @@ def test_documents_that_cannot_be_encoded(tmp_path, on_error):
     assert run(None).rejected == {"not UTF-8": 2}
 
 
+class Counts(Bytes):
+    """Counts how often it is asked."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def encode_batch(self, texts, **arguments):
+        self.calls += 1
+        return super().encode_batch(texts, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "good"),
+    [("a.txt", b"\xff\n", b"one\n"), ("a.jsonl", b'{"text": "\\ud83d"}\n', b'{"text": "one"}\n')],
+)
+def test_many_documents_that_are_no_text(tmp_path, name, bad, good):
+    # A file in another encoding: the encoder is not asked about each of its lines.
+    (tmp_path / name).write_bytes((bad + good) * 1000)
+    tokenizer = Counts()
+    summary = encode_corpus(tokenizer, [tmp_path / name], tmp_path / "out", on_error="skip")
+    assert summary.rejected == {"not UTF-8": 1000}
+    assert documents_of(tmp_path / "out") == ["one"] * 1000
+    assert tokenizer.calls < 20
+
+
 def test_problems_and_documents_stop_in_order(tmp_path):
     path = tmp_path / "a.jsonl"
     for lines, message in ((['{"text": "\\ud800"}', "{"], "line 1: "), (["{", '{"text": "\\ud800"}'], "line 1: not JSON")):

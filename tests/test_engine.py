@@ -21,6 +21,7 @@ import jittok
 from jittok import engine, spec
 from jittok._jit import JIT_DISABLED
 from jittok.errors import FormatError, SpecialTokenError, TextError, UnsupportedError
+from jittok.ranges import Ranges
 
 CODE = Path(__file__).parent
 
@@ -359,31 +360,49 @@ def test_dropped_characters_leave_the_words_where_they_are(tmp_path):
     assert encoding.spans.tolist() == [[0, 1], [3, 4], [8, 9], [9, 10]]
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]])
+@pytest.mark.parametrize("order", [[0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]])
 @pytest.mark.parametrize("spans", [False, True])
-def test_outputs_are_joined_in_the_order_of_chunks(order, spans):
-    # Far more tokens at the end than the beginning makes expect, so that room has to be made again.
-    sizes, shares = [2, 0, 500, 9000], [0.25, 0.5, 0.75, 1.0]
-    joined = engine.Joined(spans, spans)
-    all_ends = [np.array([size // 2, size]) for size in sizes]
-    for number in order:
-        result = joined.empty()
-        n = sizes[number]
-        ids = np.arange(n, dtype=np.int32) + 10_000 * number
+@pytest.mark.parametrize("rooms", [[20_000, 20_000], [100, 20_000], [20_000, 100], [1500, 20_000]])
+def test_outputs_of_ranges_become_one(order, spans, rooms):
+    # Two threads, and which of them is next; also with room for less than there is.
+    sizes = np.random.default_rng(sum(order)).integers(0, 400, 40)
+    expected = np.arange(sizes.sum(), dtype=np.int32)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    ranges = Ranges(np.arange(41) * 100, 2, 800)
+    outputs = engine.Outputs(ranges, rooms, spans, spans, engine.Buffers(1 << 20))
+    all_ends = np.zeros(40, np.int64)
+    threads = [ranges.chunks(), ranges.chunks()]
+    found = []
+    for which in order * 20:
+        chunk = next(threads[which], None)
+        if chunk is None:
+            continue
+        found += range(chunk.first, chunk.last)
+        output = outputs.of(chunk, 2 * int(sizes[chunk.first : chunk.last].sum()))
+        ends = all_ends[chunk.first : chunk.last]
+        ends[:] = output.used + np.cumsum(sizes[chunk.first : chunk.last])
+        ids = expected[bounds[chunk.first] : bounds[chunk.last]]
         pairs = np.stack([ids, ids + 1], axis=1).astype(np.int64)
-        result.add(ids, pairs if spans else None, -ids if spans else None)
-        joined.put(number, result, all_ends[number], shares[number])
-    whole = joined.whole()
-    expected = np.concatenate([np.arange(n) + 10_000 * number for number, n in enumerate(sizes)])
+        output.add(ids, pairs if spans else None, -ids if spans else None)
+        outputs.put(chunk, output, ends)
+    assert sorted(found) == list(range(40))
+    whole = outputs.whole(all_ends)
     assert whole.used == len(expected)
     np.testing.assert_array_equal(whole.ids[: whole.used], expected)
-    before = 0
-    for size, ends in zip(sizes, all_ends, strict=True):
-        assert ends.tolist() == [before + size // 2, before + size]
-        before += size
+    np.testing.assert_array_equal(all_ends, bounds[1:])
     if spans:
         np.testing.assert_array_equal(whole.spans[: whole.used], np.stack([expected, expected + 1], axis=1))
         np.testing.assert_array_equal(whole.words[: whole.used], -expected)
+
+
+def test_no_document_from_one_that_failed_on_is_begun():
+    ranges = Ranges(np.arange(101), 3, 8)
+    first, second = ranges.chunks(), ranges.chunks()
+    begun = [next(first), next(second), next(first)]
+    ranges.drop(50)
+    rest = [*first, *second]
+    assert max(chunk.last for chunk in rest) == 50
+    assert sorted(i for chunk in begun + rest for i in range(chunk.first, chunk.last) if i < 50) == list(range(50))
 
 
 @pytest.mark.parametrize("texts", [[""], [""] * 5000, [""] * 5000 + ["abc " * 20_000], ["a"] + [""] * 5000])
@@ -391,15 +410,18 @@ def test_empty_texts_ask_for_no_memory_but_that_of_their_special_tokens(texts, m
     rooms = []
     make_room = engine.Output.make_room
     monkeypatch.setattr(engine.Output, "make_room", lambda self, n, *rest: (rooms.append(n), make_room(self, n, *rest))[1])
+    larger = engine._larger
+    monkeypatch.setattr(engine, "_larger", lambda *given: (rooms.append(given[2]), larger(*given))[1])
     monkeypatch.setattr(engine, "CHUNK_BYTES", 100)
     added = {"id": 2, "content": "<s>", "special": True, "normalized": False}
     added |= dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
     ends = {"type": "BertProcessing", "sep": ["<s>", 2], "cls": ["<s>", 2]}
     model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
     block = {"version": "1.0", "model": model, "added_tokens": [added], "post_processor": ends}
-    batch = jittok.load_bytes(json.dumps(block).encode()).encode_batch(texts)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    batch = jittok.load_bytes(json.dumps(block).encode()).encode_batch(texts, threads=2)
     assert batch.ids.tolist() == [i for text in texts for i in (2, *(0 if c == "a" else 1 for c in text if c in "ab"), 2)]
-    assert max(rooms) <= 2 * len(texts) + sum(map(len, texts))
+    assert max(rooms) <= 2 * len(texts) + sum(map(len, texts)) + 4 * engine.EXTRA_IDS
 
 
 def test_many_threads_give_what_one_gives_where_tokens_become_dense(monkeypatch):

@@ -116,8 +116,46 @@ def test_words_are_counted_as_the_library_does():
             one.train_from_iterator(TEXTS, trainers.WordLevelTrainer(**options))
         assert ours.get_vocab() == library.get_vocab()
         same(library, ours)
+    # "the" is an added token by now.
+    library.train_from_iterator(TEXTS, trainers.WordLevelTrainer(special_tokens=["[UNK]"], show_progress=False))
     ours.train_from_iterator(TEXTS, WordLevelTrainer(special_tokens=["[UNK]"], show_progress=False))
-    assert ours.token_to_id("\u0120the") == 1
+    assert ours.get_vocab(False) == library.get_vocab(False) and ours.token_to_id("the") == 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["WordLevel", "BPE", "byte-level BPE", "byte-level WordLevel", "words WordLevel", "words BPE"]
+)
+@pytest.mark.parametrize("as_text", [False, True])
+def test_added_tokens_are_words_of_their_own(kind, as_text):
+    texts = ["\u00e9b cb \u00e9 a", "<s> ab<s>", " x \u00c9 x  x", "x\u65e5\u65e5ab", "", "<s>"] * 3
+    name = kind.split()[-1]
+    trainer = trainers.BpeTrainer if name == "BPE" else trainers.WordLevelTrainer
+    library, ours = both(getattr(models, name)(unk_token="u"))
+    for one in (library, ours):
+        one.normalizer = normalizers.Lowercase()
+        one.pre_tokenizer = {
+            "byte-level": pre_tokenizers.ByteLevel(),
+            "words": pre_tokenizers.WhitespaceSplit(),
+        }.get(kind.split()[0], pre_tokenizers.Metaspace(prepend_scheme="first"))
+        one.add_tokens(["\u00e9", tokenizers.AddedToken(" x", rstrip=True, normalized=False), "\u65e5"])
+        one.add_special_tokens([tokenizers.AddedToken("<s>", lstrip=True)])
+        one.encode_special_tokens = as_text
+        options = {"vocab_size": 40, "special_tokens": ["<x>", "u"], "show_progress": False}
+        one.train_from_iterator(texts, trainer(**options))
+    # The library's added tokens keep the ids that they had before.
+    assert ours.get_vocab(False) == library.get_vocab(False)
+
+
+def test_a_trained_model_has_the_ends_of_its_trainer():
+    for ends in ({}, {"continuing_subword_prefix": "@@"}, {"end_of_word_suffix": "</w>"}):
+        library, ours = both(models.BPE(continuing_subword_prefix="##", end_of_word_suffix="_", unk_token="u"))
+        for one in (library, ours):
+            one.pre_tokenizer = pre_tokenizers.Whitespace()
+            one.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=90, show_progress=False, **ends))
+        assert ends or ours.get_vocab() == library.get_vocab()  # letters with ends are numbered by chance there
+        written = json.loads(library.to_str())["model"]
+        names = [name for name in written if name not in ("vocab", "merges") or not ends]
+        assert [ours.model[name] for name in names] == [written[name] for name in names]
 
 
 def test_wordpiece_is_trained_as_the_library_does():

@@ -1,11 +1,12 @@
 """Memory that is used again, and what threads take and give back."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from jittok.memory import LARGE_PAGE, Buffers, Idle
+from jittok.memory import LARGE_PAGE, Buffers, Idle, move_to_front
 
 
 def test_memory_is_used_again_only_when_nobody_holds_it():
@@ -59,3 +60,21 @@ def test_a_thread_gets_its_own_thing_again():
     assert sorted(idle.all()) == [1, 2]
     idle.clear()
     assert idle.take() is None
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("gap", [0, 1, 7, 1000, 300_000, 900_000])
+@pytest.mark.parametrize("busy", [None, False, True])
+def test_rows_move_to_the_front(kind, gap, busy):
+    n = 700_000
+    array = np.arange(4 * n, dtype=kind).reshape(-1, 2) if kind is np.int64 else np.arange(2 * n, dtype=kind)
+    expected = array[gap + 5 : gap + 5 + n // 2].copy(), array[gap + 5 + n // 2 :].copy(), array[:5].copy()
+    with ThreadPoolExecutor(1) as pool:
+        wait = threading.Event()
+        if busy:
+            pool.submit(wait.wait)
+        move_to_front(array, 5, gap + 5, n // 2, None if busy is None else pool.submit)
+        wait.set()
+    np.testing.assert_array_equal(array[5 : 5 + n // 2], expected[0])
+    np.testing.assert_array_equal(array[gap + 5 + n // 2 :], expected[1])
+    np.testing.assert_array_equal(array[:5], expected[2])

@@ -415,6 +415,52 @@ def test_template_pieces_with_several_ids():
     assert processor.num_special_tokens_to_add(pair=True) == 0
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    ("single", "pair"),
+    [("AA", "AB"), ("A.A", "ABA"), (".A.A", "ABB"), ("A", "BA"), ("A", "A.B.A.B"), (".", ".A"), ("A", "B"), (".A", ".")],
+)
+def test_windows_of_templates_with_texts_more_than_once_or_never(single, pair, wrapped):
+    """Each window of a sequence meets those of all others, those of the same text too, in the template's order."""
+    tokenizers = pytest.importorskip("tokenizers")
+
+    def pieces(shape):
+        special = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+        return [special if kind == "." else {"Sequence": {"id": kind, "type_id": 0}} for kind in shape]
+
+    special = {"<s>": {"id": "<s>", "ids": [3], "tokens": ["<s>"]}}
+    block = {"type": "TemplateProcessing", "single": pieces(single), "pair": pieces(pair), "special_tokens": special}
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "\u0120": 2, "<s>": 3}, "merges": []}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}
+    if wrapped:
+        block = {"type": "Sequence", "processors": [byte_level, block]}
+    content = json.dumps({"version": "1.0", "model": model, "pre_tokenizer": byte_level, "post_processor": block})
+    ours, reference = jittok.load_bytes(content.encode()), tokenizers.Tokenizer.from_str(content)
+    first, second = ["ab  a bb aab b", "a", "", "aab b"], [" bba bbbbb", "b b", "a", ""]
+    for seconds in (None, second):
+        for special in (False, True):
+            for length, stride, side in ((5, 0, "right"), (7, 1, "left"), (10, 2, "right")):
+                reference.enable_truncation(length, stride=stride, direction=side)
+                options = {"max_length": length, "stride": stride, "truncation_side": side, "add_special_tokens": special}
+                rows = []
+                for number, text in enumerate(first):
+                    other = None if seconds is None else seconds[number]
+                    expected = reference.encode(text, other, add_special_tokens=special)
+                    got = ours.encode(text, other, **options)
+                    mine, theirs = [got, *got.overflowing], [expected, *expected.overflowing]
+                    assert [one.ids.tolist() for one in mine] == [one.ids for one in theirs]
+                    assert [one.tokens for one in mine] == [one.tokens for one in theirs]
+                    assert [[tuple(span) for span in one.spans.tolist()] for one in mine] == [one.offsets for one in theirs]
+                    rows += mine
+                batch = ours.encode_batch(first, seconds, spans=True, overflowing=True, **options)
+                assert batch.to_lists() == [row.ids.tolist() for row in rows]
+                assert [row.spans.tolist() for row in batch] == [row.spans.tolist() for row in rows]
+                assert [row.tokens for row in batch] == [row.tokens for row in rows]
+                kept = ours.encode_batch(first, seconds, **options)
+                begins = [documents.index(number) for documents in [batch.document_ids.tolist()] for number in range(4)]
+                assert kept.to_lists() == [rows[begin].ids.tolist() for begin in begins]
+
+
 def framed_by(block):
     vocab = {"a": 0, "b": 1, "<s>": 2, "</s>": 3}
     model = {"type": "WordLevel", "vocab": vocab, "unk_token": "a"}

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +218,10 @@ def _batches(options: argparse.Namespace, found: Findings) -> Iterator[tuple[int
     if shows:
         print(file=sys.stderr)
     if not found.documents:
-        raise ArgumentError("no documents in " + ", ".join(options.files))
+        raise ArgumentError(
+            f"no documents in {', '.join(options.files)}; empty ones are left out, --separator says what ends one, and "
+            "--field and --column where it is"
+        )
 
 
 def _side(name: str, options: argparse.Namespace) -> Side:
@@ -272,14 +275,32 @@ def _library_side(library: str, path: str, options: argparse.Namespace) -> Side:
     name = f"{library}:{path}"
     try:
         if library == "tokenizers":
-            return _tokenizers_side(name, path)
-        if library == "sentencepiece":
-            return _sentencepiece_side(name, path)
-        return _tiktoken_side(name, path, options)
+            side = _tokenizers_side(name, path)
+        elif library == "sentencepiece":
+            side = _sentencepiece_side(name, path)
+        else:
+            side = _tiktoken_side(name, path, options)
     except JittokError:
         raise
     except Exception as error:
         raise ArgumentError(f"{name}: the library does not load the file: {error}") from None
+    return replace(side, encode=_told(name, side.encode), spans=None if side.spans is None else _told(name, side.spans))
+
+
+def _told(name: str, ask: Callable[[list[str]], list[Any]]) -> Callable[[list[str]], list[Any]]:
+    """A library's function whose failures are told as errors; a panic of Rust code is not even an Exception."""
+
+    def call(texts: list[str]) -> list[Any]:
+        try:
+            return ask(texts)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            raise ArgumentError(
+                f"{name}: the library fails on {len(texts)} documents, of which the first is {texts[0][:50]!r}: {error}"
+            ) from None
+
+    return call
 
 
 def _tokenizers_side(name: str, path: str) -> Side:

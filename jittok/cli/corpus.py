@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -126,13 +127,14 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _number(text: str) -> int:
-    """A whole number, or one with k, M or G."""
-    units = {"k": 10**3, "m": 10**6, "g": 10**9}
-    unit = units.get(text[-1:].lower(), 1)
-    try:
-        return int(float(text[:-1]) * unit) if unit > 1 else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 4096, 500M or 2G") from None
+    """A whole number above 0, or a number with k, M or G."""
+    match = re.fullmatch(r"(\d{1,15})|(\d{1,9}(?:\.\d{1,9})?)([kmg])", text.lower())
+    number = 0
+    if match is not None:
+        number = int(match[1]) if match[1] else int(float(match[2]) * 1000 ** (1 + "kmg".index(match[3])))
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 such as 4096, 500M or 2G")
+    return number
 
 
 def run_encode(options: argparse.Namespace) -> int:

@@ -116,11 +116,20 @@ def _reading(options: argparse.Namespace) -> Reading:
 
 
 def _numbered(source: Source, reading: Reading) -> Iterator[tuple[int, str]]:
-    """All documents of a file, empty ones too, each with the number of its record."""
+    """All documents of a file, empty ones too, each with the number of its record; a warning says what is none."""
     from jittok.corpus.reading import read_documents
 
-    for documents in read_documents(source, reading):
-        yield from zip(documents.numbers.tolist(), _strings(documents.texts), strict=True)
+    n_problems, first = 0, ""
+    try:
+        for documents in read_documents(source, reading):
+            for problem in documents.problems:
+                first = first or f"record {problem.number}: {problem.reason}"
+            n_problems += len(documents.problems)
+            yield from zip(documents.numbers.tolist(), _strings(documents.texts), strict=True)
+    finally:
+        if n_problems and not reading.labels:  # records without a label are of use
+            many = f"{n_problems:,} records without a text are left out, the first is " if n_problems > 1 else "left out: "
+            print(f"jittok: warning: {source.name}: {many}{first}", file=sys.stderr)
 
 
 def _strings(texts: Any) -> Iterator[str]:

@@ -11,6 +11,7 @@ from jittok.corpus.blocks import Problem
 from jittok.corpus.reading import IS_BLANK, NOT_UTF_8, SPECIAL_TOKEN, Documents, Reading, place
 from jittok.corpus.sources import Source
 from jittok.errors import FormatError, JittokError, SpecialTokenError, TextError
+from jittok.text import text_from
 
 T = TypeVar("T")
 
@@ -46,12 +47,12 @@ def run_on_documents(
     try:
         result = function(documents.texts)
     except (TextError, SpecialTokenError):
-        bad = _refused(function, documents, 0, len(documents), first_only=not skip)
         if not skip:
-            row, error = bad[0]
+            row, error = _refused(function, documents, 0, len(documents), first_only=True)[0]
             if first is None or documents.numbers[row] < first:
                 raise _located(error, documents, row, source, reading) from None
         else:
+            bad = _all_refused(function, documents)
             rows = np.zeros(len(documents), np.bool_)
             rows[[row for row, _ in bad]] = True
             found = tuple(_problem(error, documents, row) for row, error in bad)
@@ -78,6 +79,24 @@ def problem_error(problem: Problem, source: Source, reading: Reading) -> FormatE
 def _with_problems(documents: Documents, problems: tuple[Problem, ...]) -> Documents:
     d = documents
     return Documents(d.texts, d.numbers, d.starts, d.ends, problems, d.size, d.done, d.columns)
+
+
+def _all_refused(function: Callable[[Any], Any], documents: Documents) -> list[tuple[int, JittokError]]:
+    """The documents that are refused: those that are no text are told without the function, of which there may be many."""
+    bad: list[tuple[int, JittokError]] = []
+    for row in range(len(documents)):
+        try:
+            text_from(_text_of(documents, row))
+        except TextError as error:
+            bad.append((row, error))
+        except UnicodeDecodeError as error:  # of an Arrow string
+            bad.append((row, TextError(str(error))))
+    if bad and not _refused(function, documents, bad[0][0], bad[0][0] + 1, first_only=True):
+        bad = []  # the function makes text of such documents
+    others = np.ones(len(documents), np.bool_)
+    others[[row for row, _ in bad]] = False
+    rest, rows = documents.without(~others, ()), np.flatnonzero(others)
+    return bad + [(int(rows[row]), error) for row, error in _refused(function, rest, 0, len(rest), first_only=False)]
 
 
 def _refused(

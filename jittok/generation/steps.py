@@ -73,7 +73,7 @@ class Model:
                 "a row for each row of ids"
             )
         self.vocab_size = shape[1]
-        if logits.dtype != np.float32:
+        if logits.dtype != np.float32 or not logits.flags.aligned:
             with np.errstate(over="ignore"):
                 logits = logits.astype(np.float32)
         return read_only(read_only(logits).view(np.int32))

@@ -56,8 +56,7 @@ class StopStrings:
             self.strings: tuple[str, ...] = () if strings is None else tuple(strings)
         except TypeError:
             raise ArgumentTypeError(f"stop_strings={strings!r}: expected a text, or a list of texts") from None
-        following: list[list[int]] = [[-1] * 256]
-        found, depth = [0], [0]
+        contents = []
         room = _MOST_BYTES
         for string in self.strings:
             if not isinstance(string, str):
@@ -71,16 +70,19 @@ class StopStrings:
             room -= len(data)
             if room < 0:
                 raise ArgumentError(f"stop_strings: more than {_MOST_BYTES} bytes together")
+            contents.append(data)
+        table = np.full((1 + sum(map(len, contents)), 256), -1, np.int32)
+        found, depth = [0], [0]
+        for data in contents:
             state = 0
             for byte in data:
-                if following[state][byte] < 0:
-                    following[state][byte] = len(following)
-                    following.append([-1] * 256)
+                if table[state, byte] < 0:
+                    table[state, byte] = len(found)
                     found.append(0)
                     depth.append(depth[state] + 1)
-                state = following[state][byte]
+                state = table[state, byte]
             found[state] = len(data)
-        table = np.array(following, np.int32)
+        table = table[: len(found)]
         table[0][table[0] < 0] = 0
         # Breadth first: where a state has no way on, it goes the way of its longest ending that is a state.
         fallback = np.zeros(len(table), np.int32)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, ArgumentTypeError, MissingFileError, TextError, TrainingWarning, UnsupportedError
@@ -23,9 +25,9 @@ from ..spec import (
     WordLevelModel,
     WordPieceModel,
 )
-from ..tokenizer import Tokenizer
+from ..tokenizer import SpecialPolicy, Tokenizer
 from ..training.bpe import train_bpe
-from ..training.word_counts import count_words
+from ..training.word_counts import WordCounts, count_words
 from ..training.wordpiece import train_wordpiece
 from ..vocabulary import byte_alphabet
 
@@ -135,7 +137,7 @@ def train(tokenizer: HfTokenizer, texts: Iterator[str], trainer: Any = None) -> 
     Parameters
     ----------
     tokenizer
-        Its normalizers and pre-tokenizers make the words.
+        Its added tokens, normalizers and pre-tokenizers make the words.
     texts
         See :func:`texts_of`.
     trainer
@@ -169,18 +171,23 @@ def train(tokenizer: HfTokenizer, texts: Iterator[str], trainer: Any = None) -> 
     contents = [str(getattr(token, "content", token)) for token in special]
     progress = bool(given.pop("show_progress"))
     steps: dict[str, Any] = {"normalizer": list(spec.normalizers), "pre_tokenizer": list(spec.pre_tokenizers)}
+    counts = None
+    if spec.added_tokens:
+        counts = _words_with_added_tokens(spec, texts, "text" if tokenizer.encode_special_tokens else "parse")
+        steps = {}
     learned: BPEModel | WordPieceModel | WordLevelModel
     with warnings.catch_warnings():
         # The reference makes the vocabulary that can be reached without a word.
         warnings.simplefilter("ignore", TrainingWarning)
         if isinstance(model, WordLevelModel):
-            learned = _word_level(model, texts, contents, steps, progress, **given)
+            learned = _word_level(model, texts, counts, contents, steps, progress, **given)
         else:
             given["initial_alphabet"] = given["initial_alphabet"] or ()
             if isinstance(model, WordPieceModel):
                 given["continuing_subword_prefix"] = given["continuing_subword_prefix"] or ""
             learner: Any = train_bpe if isinstance(model, BPEModel) else train_wordpiece
-            made = learner(texts, special_tokens=contents, progress=progress, **given, **steps).spec.model
+            source: dict[str, Any] = {"texts": texts} if counts is None else {"counts": counts}
+            made = learner(**source, special_tokens=contents, progress=progress, **given, **steps).spec.model
             learned = _with_vocabulary(model, made)
     added = assign_added_ids(spec.added, learned.vocab)
     extra = {name: value for name, value in spec.extra.items() if name != "special_tokens"}
@@ -194,24 +201,42 @@ def _with_vocabulary(model: BPEModel | WordPieceModel, made: Any) -> BPEModel | 
     """The model with what was learned; its other options stay."""
     if isinstance(model, WordPieceModel):
         return replace(model, vocab=made.vocab, continuing_subword_prefix=made.continuing_subword_prefix)
-    ends = {
-        name: getattr(made, name) if getattr(made, name) is not None else getattr(model, name)
-        for name in ("continuing_subword_prefix", "end_of_word_suffix")
-    }
+    ends = {name: getattr(made, name) for name in ("continuing_subword_prefix", "end_of_word_suffix")}
     return replace(model, vocab=made.vocab, merges=made.merges, **ends)
+
+
+def _words_with_added_tokens(spec: TokenizerSpec, texts: Iterator[str], special: SpecialPolicy) -> WordCounts:
+    """Count the words of texts in which added tokens are looked for first; each that is found is a word too.
+
+    Words are as the model would see them, those of a ByteLevel pre-tokenizer in its alphabet.
+    """
+    # A model of merges maps bytes to that alphabet itself, one of whole words leaves out white space itself.
+    byte_level = bool(spec.pre_tokenizers) and isinstance(spec.pre_tokenizers[-1], ByteLevel)
+    model = WordLevelModel({}, "") if byte_level else BPEModel({}, ())
+    tok = Tokenizer.deferred(replace(spec, model=model, post_processors=(), decoders=(), extra={}))
+    counts: Counter[bytes] = Counter()
+    while batch := list(islice(texts, 4096)):
+        source, _ = tok._source(batch, "replace", "replace")
+        data, indptr = source.make(0, source.n_documents)
+        parts = tok._engine.words(data[int(indptr[0]) :], indptr - indptr[0], special=special).parts
+        content = parts.data.tobytes()
+        counts.update(content[begin:end] for begin, end in zip(parts.start.tolist(), parts.end.tolist(), strict=True))
+    del counts[b""]
+    return WordCounts.from_mapping(counts)
 
 
 def _word_level(
     model: WordLevelModel,
     texts: Iterator[str],
+    counted: WordCounts | None,
     special: list[str],
     steps: Mapping[str, Any],
     progress: bool,
     vocab_size: int,
     min_frequency: int,
 ) -> WordLevelModel:
-    counts = count_words(texts, progress=progress, **steps)
-    pre_tokenizers = steps["pre_tokenizer"]
+    counts = count_words(texts, progress=progress, **steps) if counted is None else counted
+    pre_tokenizers = steps.get("pre_tokenizer")
     if pre_tokenizers and isinstance(pre_tokenizers[-1], ByteLevel):
         letters = list(map(chr, byte_alphabet().tolist()))
         words = [("".join(letters[byte] for byte in word), count) for word, count in counts.items()]

@@ -1,4 +1,4 @@
-"""Special tokens around the ids of documents, while these are copied to their place."""
+"""Special tokens around the ids of documents, put in where these are, while they are in the processor's cache."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._jit import kernel
+from .machine import copy_ids
 
 
 @kernel
@@ -16,61 +17,76 @@ def frame_rows(
     keeps_end: int,
     ids: NDArray[np.int32],
     ends: NDArray[np.int64],
-    base: int,
-    out: NDArray[np.int32],
     first: int,
 ) -> int:
-    """Write the ids of each document with special tokens around.
+    """Put special tokens around the ids of each document.
 
     Parameters
     ----------
     before, after
-        int32[b], int32[a]: the special tokens.
+        int32[b], int32[a], read-only: the special tokens.
     room
         How many ids of a document stay, at most.
     keeps_end
         1: the last ones stay, 0: the first.
     ids
-        int32[total], read-only: the ids of all documents.
+        int32[m]: the ids of all documents from place `first` on, and behind them room for special tokens.
     ends
-        int64[n]: where those of each document end in `ids`, rising from at least 0; where its row ends,
-        afterwards, counted from `base`.
-    base
-        How many ids the rows before these have.
-    out
-        int32[m] receives the rows from place `first` on; the caller makes it large enough.
+        int64[n]: where those of each document end in `ids`, rising; where its row ends, afterwards.
     first
-        Where the first row begins.
+        Where the first document begins.
 
     Returns
     -------
     int
-        The number of ids written.
+        Where the last row ends.
 
     Notes
     -----
     Linear in the output.
     """
-    written = first
-    begin = 0
+    # What stays moves to the front, as if there were no special tokens.
+    end = first
+    begin = first
     for row in range(len(ends)):
-        end = int(ends[row])
-        kept_from = begin
-        kept_to = end
-        if end - begin > room:
+        stop = np.int64(ends[np.uint64(row)])
+        count = stop - begin
+        if count > room:
+            count = np.int64(room)
             if keeps_end:
-                kept_from = end - room
-            else:
-                kept_to = begin + room
-        for place in range(len(before)):
-            out[np.uint64(written + place)] = before[np.uint64(place)]
-        written += len(before)
-        for place in range(kept_to - kept_from):
-            out[np.uint64(written + place)] = ids[np.uint64(kept_from + place)]
-        written += kept_to - kept_from
-        for place in range(len(after)):
-            out[np.uint64(written + place)] = after[np.uint64(place)]
-        written += len(after)
-        ends[row] = written - first + base
-        begin = end
-    return written - first
+                begin = stop - count
+        if begin != end:
+            for place in range(count):
+                ids[np.uint64(end + place)] = ids[np.uint64(begin + place)]
+        end += count
+        ends[np.uint64(row)] = end
+        begin = stop
+    # From the last row to the first, as rows move to the back.
+    n_before = np.int64(len(before))
+    n_after = np.int64(len(after))
+    written = end + (n_before + n_after) * len(ends)
+    last = written
+    for step in range(len(ends)):
+        row = np.int64(len(ends)) - 1 - step
+        begin = np.int64(first)
+        if row > 0:
+            begin = np.int64(ends[np.uint64(row - 1)])
+        count = end - begin
+        ends[np.uint64(row)] = written
+        written -= n_after
+        for place in range(n_after):
+            ids[np.uint64(written + place)] = after[np.uint64(place)]
+        written -= count
+        # Sixteen are read before they are written, and what they overwrite has moved already.
+        left = count
+        while left >= 16:
+            left -= 16
+            copy_ids(ids, written + left, ids, begin + left)
+        while left > 0:
+            left -= 1
+            ids[np.uint64(written + left)] = ids[np.uint64(begin + left)]
+        written -= n_before
+        for place in range(n_before):
+            ids[np.uint64(written + place)] = before[np.uint64(place)]
+        end = begin
+    return last

@@ -85,7 +85,7 @@ def fill_template(
     ids, spans, word_ids
         int32[total], int64[total, 2], int32[total]: all sequences; spans and words may have length 0.
     ranges
-        int64[n, 2, 2]: where sequence `s` of row `r` begins and ends in `ids`.
+        int64[n, s, 2]: where each of the template's sequences, in its order, begins and ends in `ids`.
     out_indptr
         int64[n + 1] receives the row pointers.
     out_ids, out_spans, out_word_ids
@@ -110,13 +110,15 @@ def fill_template(
     written = 0
     out_indptr[0] = 0
     for row in range(len(ranges)):
+        sequence = 0
         for piece in range(len(piece_kinds)):
             kind = int(piece_kinds[piece])
             begin = 0
             end = 1
             if kind >= 0:
-                begin = int(ranges[row, kind, 0])
-                end = int(ranges[row, kind, 1])
+                begin = int(ranges[row, sequence, 0])
+                end = int(ranges[row, sequence, 1])
+                sequence += 1
             for position in range(begin, end):
                 if kind < 0:
                     out_ids[written] = piece_ids[piece]
