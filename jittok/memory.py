@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from jittok.threads import Task
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def aligned_zeros(size: int, dtype: Any) -> NDArray[Any]:
     """
     kind = np.dtype(dtype)
     data = np.zeros(size * kind.itemsize + CACHE_LINE, np.uint8)
-    begin = -data.ctypes.data % CACHE_LINE
+    begin = -data.__array_interface__["data"][0] % CACHE_LINE
     return data[begin : begin + size * kind.itemsize].view(kind)
 
 
@@ -67,26 +67,28 @@ def zeros(size: int, dtype: Any) -> NDArray[Any]:
 
 
 def large_copy(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only copy of an array in large pages, where :func:`zeros` gives them."""
+    """A read-only copy of an array in large pages, where :func:`zeros` gives them; the array itself if it is in them."""
+    if array.nbytes >= LARGE_PAGE // 2 and array.ctypes.data % LARGE_PAGE == 0 and not array.flags.writeable:
+        return array
     copy = zeros(array.size, array.dtype)
     copy[:] = array
     copy.flags.writeable = False
     return copy
 
 
-def move_to_front(
-    array: NDArray[Any], to: int, at: int, n: int, submit: Callable[..., Future[Any]] | None = None
+def move_rows(
+    array: NDArray[Any], to: int, at: int, n: int, submit: Callable[..., Task] | None = None
 ) -> None:
-    """Move rows of an array towards its beginning, over others.
+    """Move rows of an array over others, or over themselves.
 
     Parameters
     ----------
     array
         C-contiguous.
     to, at, n
-        Rows ``array[at : at + n]`` become ``array[to : to + n]``; `to` is not above `at`.
+        Rows ``array[at : at + n]`` become ``array[to : to + n]``.
     submit
-        What runs a function on another thread, which then moves half of much.
+        What runs a function on another thread, which then moves half of much that moves towards the beginning.
     """
     if to == at or n == 0:
         return
@@ -94,7 +96,7 @@ def move_to_front(
     size, gap = n * row, (at - to) * row
     source = array.ctypes.data + at * row
     target, half = source - gap, size // 2
-    if submit is None or size < LARGE_PAGE or gap >= half:
+    if submit is None or size < LARGE_PAGE or not 0 < gap < half:
         ctypes.memmove(target, source, size)
         return
     # The other half is written over the end of this one.
@@ -107,7 +109,7 @@ def move_to_front(
     if other.cancel():  # the other thread has not come to it
         ctypes.memmove(target + half, source + half, size - half)
     else:
-        other.result()
+        other.wait()
 
 
 class Idle(Generic[T]):

@@ -7,6 +7,7 @@ of the spans, and the template puts special tokens around the sequences.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -235,11 +236,6 @@ class PostProcessor:
     ------
     UnsupportedError
         There is more than one template.
-
-    Attributes
-    ----------
-    single, pair
-        The templates; for a pair, the two texts one after the other where the file has none.
     """
 
     def __init__(self, spec: TokenizerSpec, vocabulary: Vocabulary) -> None:
@@ -247,12 +243,19 @@ class PostProcessor:
         templates = [step for step in spec.post_processors if isinstance(step, Template)]
         if len(templates) > 1:
             raise UnsupportedError("post_processor: a Sequence of more than one template is not supported")
-        single = templates[0].single if templates else _ONLY_A
-        pair = templates[0].pair if templates else None
-        self.single = _template_tables(single)
-        self.pair = _template_tables(_A_AND_B if pair is None else pair)
+        self._template = templates[0] if templates else Template(_ONLY_A, None)
         self.takes_pairs = bool(spec.extra.get("takes_pairs", True))
         self.trims = tuple(step for step in spec.post_processors if isinstance(step, TrimOffsets))
+
+    @cached_property
+    def single(self) -> TemplateTables:
+        """The template of one text."""
+        return _template_tables(self._template.single)
+
+    @cached_property
+    def pair(self) -> TemplateTables:
+        """The template of a pair: the two texts one after the other where the file has none."""
+        return _template_tables(_A_AND_B if self._template.pair is None else self._template.pair)
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
         """Return how many special tokens the template adds to one text, or to a pair."""

@@ -96,6 +96,8 @@ class AddedTokens(Sequence[AddedToken]):
 
     def last_of_each_id(self) -> AddedTokens:
         """Without those whose id a later token has too."""
+        if bool((self.ids[1:] > self.ids[:-1]).all()):
+            return self
         _, places = np.unique(self.ids[::-1], return_index=True)
         return self if len(places) == len(self) else self.take(np.sort(len(self) - 1 - places))
 

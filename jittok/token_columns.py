@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from jittok.tables import read_only
 
+#: Of a vocabulary of which more tokens are looked up one by one, a dictionary is made.
+_MOST_FOUND = 64
+
 
 class Columns(NamedTuple):
     """Tokens one after another: token i is ``data[indptr[i]:indptr[i + 1]]``, in UTF-8.
@@ -113,6 +116,7 @@ class ColumnVocab(Mapping[str, int]):
         self.columns = columns
         self.ids = read_only(ids)
         self._items: dict[str, int] | None = None
+        self._found: dict[str, int] = {}  # what was looked up by itself
         if slots is not None:
             self.slots = read_only(slots)
 
@@ -135,10 +139,22 @@ class ColumnVocab(Mapping[str, int]):
             return self._items[token]
         if not isinstance(token, str):
             raise KeyError(token)
-        found = int(self.find([token])[0])
+        found = self._found.get(token)
+        if found is None:
+            if len(self._found) == _MOST_FOUND:
+                return self._load()[token]
+            found = self._found[token] = self._find_one(token)
         if found < 0:
             raise KeyError(token)
         return found
+
+    def _find_one(self, token: str) -> int:
+        from jittok.kernels.json_model import find_tokens
+
+        text = np.frombuffer(token.encode("utf-8", "surrogatepass"), np.uint8)
+        place = np.empty(1, np.int32)
+        find_tokens(self.slots, *self.columns, read_only(text), read_only(np.array([0, len(text)])), place)
+        return -1 if place[0] < 0 else int(self.ids[place[0]])
 
     def find(self, tokens: Sequence[str]) -> NDArray[np.int64]:
         """The ids of tokens, -1 for those that are not there (int64[k])."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._strings import strings_of
-from .build.plan import Plan, build_plan
+from .build.plan import Plan, build_plan, can_wait
 from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, text_of, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
@@ -133,10 +133,13 @@ class Tokenizer:
         self, spec: TokenizerSpec, *, plan: Plan | None = None, vocabulary: VocabularyTables | None = None
     ) -> None:
         self.spec = spec
-        self.plan = build_plan(spec) if plan is None else plan
+        # Faults are found now; tables are built when a text is encoded if they are small, else now, too: processes
+        # that are forked share them.
+        if plan is not None or not can_wait(spec):
+            self.plan = build_plan(spec) if plan is None else plan
+            self._engine = Engine(self.plan)
         if vocabulary is None:
-            check_vocabulary(spec)  # faults are found now, tables are built when a token is looked up
-        self._engine = Engine(self.plan)
+            check_vocabulary(spec)  # its tables are built when a token is looked up
         unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
         if spec.reference == "llama.cpp":  # which shows tokens as they are
             unknown = None
@@ -166,10 +169,17 @@ class Tokenizer:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Build what :meth:`deferred` left out."""
-            if name in _DEFERRED and "spec" in vars(self):
-                self.__init__(self.spec)
-                return vars(self)[name]
+            """Build what :meth:`deferred` or the small tables of a plan left out."""
+            known = vars(self)
+            if name in _DEFERRED and "spec" in known:
+                if "_post_processor" not in known:  # the last one that is set
+                    self.__init__(self.spec)
+                # Two threads may do it at once; each result will do.
+                if name == "plan" and name not in known:
+                    self.plan = build_plan(self.spec)
+                elif name == "_engine" and name not in known:
+                    self._engine = Engine(self.plan)
+                return known[name]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # ----------------------------------------------------------------------------------------------- encoding
@@ -1569,14 +1579,15 @@ def load(
     ArgumentError
         An argument is for files of another format, or has no such value.
     """
-    from .formats.detect import locate, read_spec
+    from .formats.detect import find, read_located
 
-    kind, file = locate(path, format)
-    if kind == "jittok":
+    located = find(path, format)
+    file = located.file
+    if located.format == "jittok":
         from .formats import jittok_file
 
         return _from_stored(jittok_file.read(file))
-    spec = read_spec(path, format=format, pattern=pattern, special_tokens=special_tokens, side=side)
+    spec = read_located(located, pattern=pattern, special_tokens=special_tokens, side=side)
     try:
         return Tokenizer(spec)
     except (FormatError, RegexError, UnsupportedError) as error:

@@ -325,23 +325,28 @@ def _hashes(strings: NDArray[np.uint8], indptr: NDArray[np.int64]) -> NDArray[np
 def _check_ids(
     ids: NDArray[np.int64], by_token: Iterable[Any], added: AddedTokens, may_share: bool
 ) -> None:
-    if len(ids) and ids.min() < 0:
+    least, greatest = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
+    if least < 0:
         worst = int(np.argmin(ids))
         raise FormatError(f"the vocabulary's token {list(by_token)[worst]!r} has the id {ids[worst]}: expected 0 or more")
-    for place in np.flatnonzero(added.ids < 0)[:1].tolist():
+    if len(added):
+        greatest = max(greatest, int(added.ids.max()))
+    if len(added) and int(added.ids.min()) < 0:
+        place = int(np.flatnonzero(added.ids < 0)[0])
         raise FormatError(
             f"the added token {added.contents[place]!r} has the id {added.ids[place]}: expected 0 or more"
         )
     # Tables are as long as the greatest id; a file of a few bytes must not ask for gigabytes.
     limit = min(16 * (len(ids) + len(added)) + 2_000_000, 2**31 - 1)
-    greatest = int(max(ids.max(initial=-1), added.ids.max(initial=-1)))
     if greatest > limit:
         raise FormatError(
             f"the greatest token id is {greatest}, but there are only {len(ids) + len(added)} tokens; "
             f"expected at most {limit}"
         )
-    counts = np.bincount(ids) if len(ids) else np.zeros(0, dtype=np.int64)
-    if len(counts) and counts.max() > 1 and not may_share:
+    if may_share or bool((ids[1:] > ids[:-1]).all()):
+        return
+    counts = np.bincount(ids)
+    if counts.max() > 1:
         twice = int(np.argmax(counts))
         tokens = list(by_token)
         names = [repr(tokens[i]) for i in np.flatnonzero(ids == twice)[:2].tolist()]

@@ -315,6 +315,11 @@ def run(case: Case, content: bytes, directory: Path) -> str:
         (directory / name).write_bytes(data)
     try:
         tok = jittok.load(directory / case.loaded, **case.options)
+    except JittokError as error:
+        assert str(error)
+        return str(error)
+    assert tok.plan is not None  # what is wrong with a file is said when it is loaded, not when its tables are built
+    try:
         batch = tok.encode_batch(TEXTS, spans=True, special="parse")
         tok.decode_batch(batch)
         encoding = tok.encode(TEXTS[1], TEXTS[2], special="parse")

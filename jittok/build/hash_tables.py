@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok.memory import zeros
 from jittok.tables import read_only
 
 #: An empty slot.
@@ -70,7 +71,9 @@ def fill_lines(hashes: NDArray[np.uint64], slots: NDArray[np.uint64]) -> NDArray
         size *= 2
     from jittok.kernels.hash_tables import put_in_lines
 
-    table = np.full(size, EMPTY, np.uint64)
+    # Kernels read large tables at random, and would copy them otherwise.
+    table = zeros(size, np.uint64)
+    table[:] = EMPTY
     put_in_lines(read_only(hashes), read_only(slots), read_only(np.array([EMPTY])), LINE, table)
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,24 @@ MOST_TOKENS = (1 << 20) - 512
 MOST_MERGES = (1 << 24) - 2
 NO_MERGE = (1 << 24) - 1
 _NO_INTS = np.zeros(0, np.int32)
+
+
+#: Where in the key of a unit the number of its form is.
+_VARIANT_SHIFT = 21
+
+
+class _Units(NamedTuple):
+    """Single bytes or characters that have ids.
+
+    Attributes
+    ----------
+    keys : int64[n]
+        Each byte or codepoint, and 2**21 times the number of its form (bit 0: with the prefix, bit 1: the suffix).
+    ids : int64[n]
+    """
+
+    keys: NDArray[np.int64]
+    ids: NDArray[np.int64]
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -137,7 +156,7 @@ def _merges(
         tokens = _tokens_of([by_rank.get(rank, b"") for rank in range(max(by_rank) + 1)])
         single = {token[0]: rank for token, rank in model.ranks.items() if len(token) == 1}
         pairs, results = _rank_pairs(model.ranks)
-        units = {(0, b): i for b, i in single.items()}
+        units = _Units(np.array(list(single), np.int64), np.array(list(single.values()), np.int64))
         return _build(tokens, pairs, results, units, None, byte_level=True, all_pairs=all_pairs), pairs
     prefix, suffix = model.continuing_subword_prefix or "", model.end_of_word_suffix or ""
     if model.byte_fallback and (prefix or suffix):
@@ -148,7 +167,7 @@ def _merges(
     _check_size(int(ids_of(vocab).max(initial=0)), len(model.merges))
     pairs, results = _listed_pairs(model)
     units = _units(vocab, prefix, suffix, byte_level=byte_level)
-    if model.byte_fallback and byte_level and len(units) < 256:
+    if model.byte_fallback and byte_level and len(units.keys) < 256:
         raise UnsupportedError(
             "model.byte_fallback is on, but the byte-level vocabulary lacks some of the 256 bytes; this is not supported"
         )
@@ -156,11 +175,9 @@ def _merges(
     return _build(tokens, pairs, results, units, model, byte_level=byte_level, all_pairs=all_pairs), pairs
 
 
-def _units(
-    vocab: Mapping[str, int], prefix: str, suffix: str, *, byte_level: bool
-) -> dict[tuple[int, int], int]:
-    """The ids of single bytes or characters: by the number of the form (bit 0: with the prefix, bit 1: the suffix)."""
-    units: dict[tuple[int, int], int] = {}
+def _units(vocab: Mapping[str, int], prefix: str, suffix: str, *, byte_level: bool) -> _Units:
+    """The ids of single bytes or characters."""
+    keys, found = [], []
     forms = [
         (variant, prefix if variant & 1 else "", suffix if variant & 2 else "")
         for variant in range((1 if prefix else 0) + (2 if suffix else 0) + 1)
@@ -168,22 +185,27 @@ def _units(
     ]
     if byte_level:
         alphabet = byte_alphabet()
+        values = np.fromiter(alphabet.values(), np.int64, len(alphabet))
         for variant, before, after in forms:
             ids = find_ids(vocab, [before + character + after for character in alphabet])
-            found = zip(alphabet.values(), ids.tolist(), strict=True)
-            units.update(((variant, byte), identifier) for byte, identifier in found if identifier >= 0)
-        return units
+            keys.append(values[ids >= 0] | variant << _VARIANT_SHIFT)
+            found.append(ids[ids >= 0])
+        return _Units(np.concatenate(keys), np.concatenate(found))
     columns, ids = columns_of(vocab), ids_of(vocab)
     counts = columns.character_counts()
     for variant, before, after in forms:
         places = np.flatnonzero(counts == len(before) + len(after) + 1)
-        tokens = columns.take(places).strings()
-        units.update(
-            ((variant, ord(token[len(before)])), identifier)
-            for token, identifier in zip(tokens, ids[places].tolist(), strict=True)
-            if token.startswith(before) and token.endswith(after)
-        )
-    return units
+        if before or after:
+            tokens = columns.take(places).strings()
+            kept = [token.startswith(before) and token.endswith(after) for token in tokens]
+            tokens, places = list(compress(tokens, kept)), places[kept]
+            text = "".join(token[len(before)] for token in tokens)
+        else:
+            text = columns.take(places).data.tobytes().decode("utf-8", "surrogatepass")
+        codepoints = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
+        keys.append(codepoints | variant << _VARIANT_SHIFT)
+        found.append(ids[places])
+    return _Units(np.concatenate(keys), np.concatenate(found))
 
 
 def _check_size(largest_id: int, n_merges: int) -> None:
@@ -320,17 +342,16 @@ def _build(
     tokens: _Tokens,
     pairs: NDArray[np.int64],
     results: NDArray[np.int64],
-    units: dict[tuple[int, int], int],
+    units: _Units,
     model: BPEModel | None,
     *,
     byte_level: bool,
     all_pairs: bool = False,
 ) -> MergeTables:
     size = len(tokens.indptr) - 1
-    complete = byte_level and not _variants(model) and all((0, byte) in units for byte in range(256))
-    missing_unknown = (
-        model is not None and model.unk_token is not None and model.unk_token not in model.vocab and not complete
-    )
+    complete = byte_level and not _variants(model) and len(units.keys) == 256
+    unknown = -1 if model is None or model.unk_token is None else model.vocab.get(model.unk_token, -1)
+    missing_unknown = model is not None and model.unk_token is not None and unknown < 0 and not complete
     # An unknown token that the vocabulary lacks is one token more, whose id the engine takes for an error.
     size += missing_unknown
     token_indptr = np.append(tokens.indptr, tokens.indptr[-1:]) if missing_unknown else tokens.indptr
@@ -340,15 +361,13 @@ def _build(
     numbers[MERGE_UNKNOWN] = -1
     fallback = np.full(256, -1, np.int32)
     if model is not None:
-        if model.unk_token is not None:
-            numbers[MERGE_UNKNOWN] = model.vocab.get(model.unk_token, size - 1 if missing_unknown else -1)
+        numbers[MERGE_UNKNOWN] = size - 1 if missing_unknown else unknown
         numbers[MERGE_FUSE_UNKNOWN] = model.fuse_unk
         numbers[MERGE_BYTE_FALLBACK] = model.byte_fallback
         numbers[MERGE_VARIANTS] = _variants(model)
         if model.byte_fallback:
             fallback[:] = byte_ids(model.vocab)
-    keys = np.array([variant << 21 | unit for variant, unit in units], np.uint64)
-    unit_ids = np.array(list(units.values()), np.uint64)
+    keys, unit_ids = units.keys.astype(np.uint64), units.ids.astype(np.uint64)
     general = MergeTables(
         pair_slots=_pair_slots(pairs[0], pairs[1]),
         byte_pair=_NO_INTS,
@@ -367,7 +386,7 @@ def _build(
         general.reachable[size - 1] = MISSING_UNKNOWN
     tables = general
     if complete and not all_pairs:
-        tables = _ranked(general, pairs, [units[0, byte] for byte in range(256)])
+        tables = _ranked(general, pairs, units.ids[np.argsort(units.keys)])
     direct = model is None or model.ignore_merges
     if direct and not all_pairs:
         wanted = np.flatnonzero((np.diff(token_indptr) > 0) & (tables.reachable == 0)).tolist()
@@ -406,11 +425,11 @@ def _last_merges(general: MergeTables) -> tuple[NDArray[np.int64], NDArray[np.in
     return made[by], by
 
 
-def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: Sequence[int]) -> MergeTables:
+def _ranked(general: MergeTables, pairs: NDArray[np.int64], byte_ids: NDArray[np.int64]) -> MergeTables:
     """Tables with the one pair that can make each token; see :class:`~jittok.tables.MergeTables`."""
     lengths = np.diff(general.token_indptr)
     made, by = _last_merges(general)
-    symbol_token = np.concatenate([np.array(byte_ids), made]).astype(np.int32)
+    symbol_token = np.concatenate([byte_ids, made]).astype(np.int32)
     symbol_of = np.full(len(lengths), -1, np.int64)
     symbol_of[symbol_token] = np.arange(len(symbol_token))
     left, right = symbol_of[pairs[0, by]], symbol_of[pairs[1, by]]

@@ -216,7 +216,7 @@ def build_listed_merges(
     unknown = -1 if model.unk_token is None else vocab.get(model.unk_token, -1)
     if not by_bytes and (unknown < 0 or model.byte_fallback):
         return None
-    if np.isin(pairs, [*fallback.tolist(), *([unknown] if unknown >= 0 else [])]).any():
+    if (pairs == unknown).any() or (len(fallback) and np.isin(pairs, fallback).any()):
         return None
     pieces = _by_id(vocab)
     types = np.full(len(pieces.indptr) - 1, NORMAL, np.uint8)
@@ -391,8 +391,6 @@ class _Builder:
         if fallback is not None:
             self.fallback[:] = fallback
         self.codes, self.ends = _codepoints(pieces)
-        #: Codepoints above those in use, of which the last may be U+2581, in whole pages.
-        self.n_codepoints = (max(int(self.codes.max(initial=0)), ord(MARK)) | 127) + 1
         self.n_characters = np.diff(self.ends)
         self.texts = self._as_texts(pieces)
         self.indptr = self.texts.indptr
@@ -428,24 +426,30 @@ class _Builder:
         """Number all symbols; returns the one of each piece that may merge, -1 elsewhere."""
         is_normal, is_defined = self.types == NORMAL, self.types == USER_DEFINED
         counted = is_normal | (self.types == UNUSED)
-        codes = self.codes if counted.all() else self.codes[np.repeat(counted, self.n_characters)]
+        # Of few pieces, the different codepoints are numbered: a place for each there might be takes longer to make.
+        all_codes, n, distinct = self.codes, max(int(self.codes.max(initial=0)), 0x20) + 1, None
+        if 8 * len(all_codes) < n:
+            distinct = sorted_unique(self.codes)
+            all_codes, n = np.searchsorted(distinct, self.codes).astype(np.uint32), len(distinct)
+        codes = all_codes if counted.all() else all_codes[np.repeat(counted, self.n_characters)]
         alone = np.flatnonzero((self.n_characters == 1) & (is_normal | is_defined))
-        singles = self.codes[self.ends[alone]].astype(np.int64)
-        counts = np.bincount(codes, minlength=self.n_codepoints)
+        singles = all_codes[self.ends[alone]].astype(np.int64)
+        counts = np.bincount(codes, minlength=n)
         counts[singles] += 1
         if self.mark:
-            counts[0x20] = 0
+            counts[0x20 if distinct is None else distinct == 0x20] = 0
         # Characters of many pieces come first: pairs of the first symbols have a table.
         units = np.flatnonzero(counts)
-        self.units = units[np.argsort(-counts[units], kind="stable")]
-        token_of = np.full(self.n_codepoints, -1, np.int32)
+        units = units[np.argsort(-counts[units], kind="stable")]
+        self.units = units if distinct is None else distinct[units].astype(np.int64)
+        token_of = np.full(n, -1, np.int32)
         token_of[singles] = alone
-        self.tokens = np.append(-1, token_of[self.units]).astype(np.int64)
+        self.tokens = np.append(-1, token_of[units]).astype(np.int64)
         symbol_of = np.full(self.n_pieces, -1, np.int64)
-        unit_of = np.full(self.n_codepoints, -1, np.int32)
-        unit_of[self.units] = np.arange(1, len(self.units) + 1)
+        unit_of = np.full(n, -1, np.int32)
+        unit_of[units] = np.arange(1, len(units) + 1)
         known = alone[~is_defined[alone]]
-        symbol_of[known] = unit_of[self.codes[self.ends[known]]]
+        symbol_of[known] = unit_of[all_codes[self.ends[known]]]
         defined = np.flatnonzero(is_defined & (self.n_characters > 1))
         if len(defined):
             names = self.pieces.take(defined).strings()
@@ -601,22 +605,25 @@ class _Builder:
 
     def _unit_table(self) -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
         """Two levels from a codepoint to its entry."""
-        symbols = np.arange(1, len(self.units) + 1)
-        entry_of = np.full(self.n_codepoints, UNIT_UNKNOWN, np.int32)
-        entry_of[self.units] = symbols << 2 | np.where(self.tokens[symbols] < 0, UNIT_UNKNOWN, 0)
-        if self.mark:
-            entry_of[0x20] = entry_of[ord(MARK)]
         begins = np.array([ord(piece[0]) for piece in self.defined], np.int64)
-        entry_of[begins] |= UNIT_BEGINS
         # Page 0 is that of ASCII, page 1 that of codepoints that no piece holds.
         pages = sorted_unique(np.concatenate([self.units, begins]) >> 7)
         pages = pages[pages > 0]
         page_of = np.ones(_N_CODEPOINTS >> 7, np.uint16)
         page_of[0] = 0
         page_of[pages] = np.arange(2, len(pages) + 2)
-        blank = np.full((1, 128), UNIT_UNKNOWN, np.int32)
-        entries = entry_of.reshape(-1, 128)
-        return page_of, np.concatenate([entries[:1], blank, entries[pages]]).ravel()
+
+        def place(codepoints: NDArray[np.int64]) -> NDArray[np.int64]:
+            places: NDArray[np.int64] = page_of[codepoints >> 7].astype(np.int64) << 7 | codepoints & 127
+            return places
+
+        symbols = np.arange(1, len(self.units) + 1)
+        entries = np.full((len(pages) + 2) << 7, UNIT_UNKNOWN, np.int32)
+        entries[place(self.units)] = symbols << 2 | np.where(self.tokens[symbols] < 0, UNIT_UNKNOWN, 0)
+        if self.mark:
+            entries[0x20] = entries[place(np.array([ord(MARK)]))[0]]
+        entries[place(begins)] |= UNIT_BEGINS
+        return page_of, entries
 
     def _trie(self) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
         """The trie of user-defined symbols of more than one character, and of shorter ones that begin them."""

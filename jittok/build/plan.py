@@ -51,6 +51,7 @@ from jittok.tables import (
     SplitTables,
     UnigramTables,
 )
+from jittok.token_columns import ids_of
 from jittok.unicode.intervals import EMPTY
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
@@ -69,6 +70,10 @@ WHITESPACE_SPLIT_BEFORE_PATTERN = r"\s*\S+|\s+"
 
 #: Longer than any word: the tables' limit.
 _MOST_INPUT = (1 << 31) - 1
+
+#: Tables of so many tokens and merges may be built at the first text; and with such ids.
+_MOST_WAITING = 1 << 12
+_MOST_WAITING_ID = 1 << 19
 
 #: What stands for a blank in many vocabularies.
 MARK = "\u2581"
@@ -208,6 +213,47 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         model=model,
         whole=whole,
     )
+
+
+def can_wait(spec: TokenizerSpec) -> bool:
+    """Whether the plan is sure to be built without an error, and in a few milliseconds: when it is needed, if ever.
+
+    Parameters
+    ----------
+    spec
+        A tokenizer.
+
+    Raises
+    ------
+    UnsupportedError, RegexError
+        As :func:`build_plan`, of the steps before the model: what their patterns come to is made now, and kept.
+    """
+    model = spec.model
+    if isinstance(model, WordPieceModel | WordLevelModel):
+        size = len(model.vocab)
+        is_sure = isinstance(model, WordLevelModel) or model.max_input_chars_per_word >= 0
+    elif isinstance(model, BPEModel):
+        size = len(model.vocab) + len(model.merges)
+        # What these say is of this vocabulary was looked for in it.
+        is_sure = not model.merges or getattr(model.merges, "vocab", None) is model.vocab
+        is_sure &= not (model.byte_fallback or model.continuing_subword_prefix or model.end_of_word_suffix)
+    else:
+        return False
+    if not is_sure or size + len(spec.added) > _MOST_WAITING:
+        return False
+    try:
+        ids = ids_of(model.vocab)
+    except OverflowError:
+        return False
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < _MOST_WAITING_ID:
+        return False
+    _normalizer(spec)
+    _stages(
+        spec.pre_tokenizers,
+        may_skip_blanks=not isinstance(model, BPEModel),
+        takes_bytes=is_byte_level(spec),
+    )
+    return True
 
 
 def is_byte_level(spec: TokenizerSpec) -> bool:
@@ -504,7 +550,8 @@ def _added_stage(
         return None
     from jittok.build.added_tokens import build_added_tokens
 
-    chosen = tokens.take(members)
+    in_order = len(members) == len(tokens) and bool((members[1:] > members[:-1]).all())
+    chosen = tokens if in_order else tokens.take(members)
     if normalizer:
         chosen = AddedTokens(normalizer.apply_strings(chosen.contents), chosen.ids, chosen.flags)
     return AddedTokenStage(members, build_added_tokens(chosen, **rules))

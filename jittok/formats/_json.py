@@ -118,12 +118,23 @@ def describe(value: Any) -> str:
 class Node:
     """A JSON value together with its place, so that a check that fails can say where."""
 
-    __slots__ = ("path", "value", "where")
+    __slots__ = ("_parent", "_step", "value", "where")
 
-    def __init__(self, value: Any, where: str, path: str) -> None:
+    def __init__(self, value: Any, where: str, step: str | int, parent: Node | None = None) -> None:
         self.value = value
         self.where = where
-        self.path = path
+        self._step = step  # from the parent, or the path if there is none
+        self._parent = parent
+
+    @property
+    def path(self) -> str:
+        """The way to this value, which only messages need."""
+        if self._parent is None:
+            return str(self._step)
+        before = self._parent.path
+        if isinstance(self._step, int):
+            return f"{before}[{self._step}]"
+        return f"{before}.{self._step}" if before else self._step
 
     def error(self, message: str) -> FormatError:
         """Make an error that starts with the file and the path of this value."""
@@ -140,15 +151,15 @@ class Node:
 
     def child(self, key: str) -> Node:
         """Return a field of an object, which must be there."""
-        if key not in self.mapping():
+        fields = self.value if type(self.value) is dict else self.mapping()
+        if key not in fields:
             raise self.error(f"the field {key!r} is missing")
-        return Node(self.value[key], self.where, f"{self.path}.{key}" if self.path else key)
+        return Node(fields[key], self.where, key, self)
 
     def optional(self, key: str) -> Node | None:
         """Return a field of an object, or None where it is missing or null."""
-        if self.mapping().get(key) is None:
-            return None
-        return self.child(key)
+        value = self.mapping().get(key)
+        return None if value is None else Node(value, self.where, key, self)
 
     def mapping(self) -> dict[str, Any]:
         """Check that this is an object and return it."""
@@ -161,7 +172,7 @@ class Node:
         if type(self.value) is not list:
             raise self.wrong("an array")
         for index, value in enumerate(self.value):
-            yield Node(value, self.where, f"{self.path}[{index}]")
+            yield Node(value, self.where, index, self)
 
     def string(self) -> str:
         """Check that this is a string and return it."""

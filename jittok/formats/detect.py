@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jittok.errors import (
     ArgumentError,
@@ -62,10 +63,48 @@ def detect_format(path: str | os.PathLike[str]) -> str:
     return locate(path)[0]
 
 
+class Located(NamedTuple):
+    """A file to read.
+
+    Attributes
+    ----------
+    format
+        One of :data:`FORMATS`.
+    file
+        For "merges" the vocab.json.
+    content
+        All of it, where that was read already.
+    """
+
+    format: str
+    file: Path
+    content: bytes | None
+
+
 def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str, Path]:
     """Return the format of `path` and the file to read, which in a directory is one of its members.
 
     With `format`, the content is not looked at: the name decides. For "merges" the file is the vocab.json.
+    """
+    return find(path, format)[:2]
+
+
+def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
+    """As :func:`locate`, with what was read of the file.
+
+    Parameters
+    ----------
+    path
+        A file or a directory.
+    format
+        One of :data:`FORMATS`, or None.
+
+    Raises
+    ------
+    MissingFileError, FormatError, UnknownFormatError
+        As :func:`detect_format`.
+    ArgumentError, ArgumentTypeError
+        `format` is unknown, or `path` is none.
     """
     if not isinstance(path, str | os.PathLike):
         raise ArgumentTypeError(
@@ -75,22 +114,22 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str
         raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
     file = Path(os.fsdecode(path))
     try:
-        is_directory = file.is_dir()
-        exists = file.exists()
+        is_directory = stat.S_ISDIR(os.stat(str(file)).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f"{file}: no such file or directory") from None
     except (OSError, ValueError) as error:
         raise MissingFileError(f"{file!s}: not a path that can be read: {error}") from None
-    if not exists:
-        raise MissingFileError(f"{file}: no such file or directory")
-    found = format
+    found, content = format, None
     if is_directory:
         file = _member(file, format)
         if found is None and file.name == "vocab.json" and (file.parent / "source.spm").exists():
             found = "marian"
     if found is None:
-        found = _detect_file(file)
+        found, content = _detect_file(file)
     if found == "merges":
-        file = _vocab_of_merges(file)
-    return found, file
+        vocab = _vocab_of_merges(file)
+        file, content = vocab, content if vocab == file else None
+    return Located(found, file, content)
 
 
 def read_spec(
@@ -127,7 +166,26 @@ def read_spec(
     ArgumentError
         `format` is unknown, or `pattern` or `special_tokens` are given for a format that has its own.
     """
-    found, file = locate(path, format)
+    return read_located(find(path, format), pattern=pattern, special_tokens=special_tokens, side=side)
+
+
+def read_located(
+    located: Located,
+    *,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    side: str | None = None,
+) -> TokenizerSpec:
+    """As :func:`read_spec`, for a file that :func:`find` found.
+
+    Parameters
+    ----------
+    located
+        What it returned.
+    pattern, special_tokens, side
+        As for :func:`read_spec`, which says what is raised.
+    """
+    found, file, content = located
     if found != "tiktoken" and (pattern is not None or special_tokens is not None):
         raise ArgumentError(
             f"{file}: pattern= and special_tokens= are for tiktoken files; this is {found}, which says both itself"
@@ -140,19 +198,22 @@ def read_spec(
         raise ArgumentError(f"{file}: side= is for Marian pairs; this is {found}")
     if found == "jittok":
         raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
-    from jittok.formats import merges_txt, vocab_txt
-
-    if found == "merges":
-        return merges_txt.read(file.parent, file.name, _partner(file.name))
     if found == "vocab.txt":
+        from jittok.formats import vocab_txt
+
         return vocab_txt.read(file)
     if found == "gguf":
         from jittok.formats import gguf
 
         return gguf.read_file(file)
+    from jittok.formats import merges_txt
+
+    if found == "merges":
+        return merges_txt.read(file.parent, file.name, _partner(file.name))
     if found == "tiktoken" and special_tokens is None:
         special_tokens = merges_txt.Side.read(file.parent).tokens_by_content()
-    return _read_data(merges_txt.read_file(file), str(file), found, pattern, special_tokens)
+    data = merges_txt.read_file(file) if content is None else content
+    return _read_data(data, str(file), found, pattern, special_tokens)
 
 
 def read_spec_bytes(
@@ -214,20 +275,26 @@ def _read_data(
     data: bytes, where: str, format: str, pattern: str | None, special_tokens: Mapping[str, int] | None
 ) -> TokenizerSpec:
     """Read the content of a file of a known format."""
-    from jittok.formats import sentencepiece_model, tekken_json, tiktoken_file, tokenizer_json
-
     if not data:
         raise FormatError(f"{where}: the file is empty")
     if format == "tiktoken":
+        from jittok.formats import tiktoken_file
+
         return tiktoken_file.read(data, where, pattern=pattern, special_tokens=special_tokens)
     if format == "sentencepiece":
+        from jittok.formats import sentencepiece_model
+
         return sentencepiece_model.read(data, where)
     if format == "tekken":
+        from jittok.formats import tekken_json
+
         return tekken_json.read(data, where)
     if format == "gguf":
         from jittok.formats import gguf
 
         return gguf.read(data, where)
+    from jittok.formats import tokenizer_json
+
     return tokenizer_json.read(data, where)
 
 
@@ -273,7 +340,7 @@ def _member(directory: Path, format: str | None) -> Path:
 
 def _is_format(file: Path, format: str) -> bool:
     try:
-        return _detect_file(file) == format
+        return _detect_file(file)[0] == format
     except FormatError:
         return False
 
@@ -373,15 +440,21 @@ def _varint(data: bytes, at: int) -> tuple[int | None, int]:
 # ------------------------------------------------------------------------------------------------- one file
 
 
-def _detect_file(file: Path) -> str:
+def _detect_file(file: Path) -> tuple[str, bytes | None]:
+    """The format of a file, and its content if that is no more than what was read to tell."""
     try:
-        with file.open("rb") as stream:
+        with open(str(file), "rb") as stream:
             head = stream.read(_HEAD_BYTES)
             size = os.fstat(stream.fileno()).st_size
     except OSError as error:
         raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
     if not head:
         raise FormatError(f"{file}: the file is empty")
+    found = _detect_content(file, head, size)
+    return found, head if size == len(head) else None
+
+
+def _detect_content(file: Path, head: bytes, size: int) -> str:
     if head.startswith(b"GGUF"):
         return "gguf"
     if _SAFETENSORS_START.match(head, 8) and int.from_bytes(head[:8], "little") < _MAX_HEADER_BYTES:

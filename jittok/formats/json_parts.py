@@ -125,8 +125,13 @@ class _Reader:
         self.ends = np.zeros(2, np.int64)
         self.names = _names(_FIELDS)
 
+    #: What :meth:`is_ready` found; to ask takes longer than to read a small file.
+    _is_ready = False
+
     def is_ready(self) -> bool:
         """Whether the kernels are compiled; if not, they are soon."""
+        if _Reader._is_ready:
+            return True
         from jittok.kernels import json_model
 
         some, numbers, slots = np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.uint64)
@@ -141,7 +146,8 @@ class _Reader:
             (json_model.index_tokens, (*frozen, slots)),
             (json_model.find_tokens, (read_only(slots), *frozen, *frozen, places)),
         ]  # fmt: skip
-        return all([_jit.is_ready(kernel, *arguments) for kernel, arguments in kernels])
+        _Reader._is_ready = all([_jit.is_ready(kernel, *arguments) for kernel, arguments in kernels])
+        return _Reader._is_ready
 
     def read(self, flags: Mapping[str, int]) -> Parts | None:
         """See :func:`read_parts`."""

@@ -545,9 +545,7 @@ def _added_tokens(root: Node) -> AddedTokens:
                 bad.child(flag).boolean()
     if not columns:
         return nothing
-    flags = np.array([column for column in columns[2:]], np.uint8)
-    bits = np.array(list(_FLAGS.values()), np.uint8)
-    return AddedTokens(columns[1], np.array(columns[0], np.int64), (flags * bits[:, None]).sum(axis=0, dtype=np.uint8))
+    return AddedTokens(columns[1], np.array(columns[0], np.int64), _FLAG_BITS @ np.array(columns[2:], np.uint8))
 
 
 #: The flags of an added token, and their bits in :class:`~jittok.spec.AddedTokens`.
@@ -558,6 +556,7 @@ _FLAGS = {
     "normalized": TOKEN_NORMALIZED,
     "special": TOKEN_SPECIAL,
 }
+_FLAG_BITS = np.array(list(_FLAGS.values()), np.uint8)
 
 
 def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> AddedTokens:
@@ -596,15 +595,16 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
     else:
         numbers = _new_ids(contents, vocab)
     added = AddedTokens(contents, numbers, flags).last_of_each_id()
-    rises = bool((np.diff(added.ids) > 0).all())
+    rises = bool((added.ids[1:] > added.ids[:-1]).all())
     return added if rises else added.take(np.argsort(added.ids, kind="stable"))
 
 
 def _new_ids(contents: Sequence[str], vocab: Mapping[str, int]) -> NDArray[np.int64]:
     """The id of each content in the vocabulary; of those that are not there, numbers from its size on."""
     ids = find_ids(vocab, contents)
-    new = ids < 0
-    ids[new] = len(vocab) + np.arange(int(new.sum()))
+    new = np.flatnonzero(ids < 0)
+    if len(new):
+        ids[new] = len(vocab) + np.arange(len(new))
     return ids
 
 

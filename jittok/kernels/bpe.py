@@ -7,8 +7,18 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import load64, multiply, prefetch, trailing_zeros
-from jittok.kernels.merge import MOST_BYTES, SHORT_WORD, load_symbols, merge_long, merge_ranked, merge_short, merge_windows
+from jittok.kernels.machine import has_wide_vectors, load64, multiply, prefetch, trailing_zeros
+from jittok.kernels.merge import (
+    LANE_BYTES,
+    MOST_BYTES,
+    SHORT_WORD,
+    load_symbols,
+    merge_long,
+    merge_ranked,
+    merge_short,
+    merge_windows,
+)
+from jittok.kernels.merge_lanes import merge_in_lanes
 from jittok.kernels.split import PIECES, WORDS, decode_codepoint
 from jittok.kernels.word_cache import (
     COUNT_SHIFT,
@@ -198,6 +208,31 @@ def write_lengths(
 
 
 @inlined
+def short_words_first(n_new: int, scratch: Any) -> int:
+    """Have new words of at most LANE_BYTES bytes stand before others; returns their number."""
+    new_place = scratch.new_place
+    new_first = scratch.new_first
+    new_length = scratch.new_length
+    q = np.int64(0)
+    end = np.int64(n_new)
+    while q < end:
+        length = np.int64(new_length[np.uint64(q)])
+        if length <= LANE_BYTES:
+            q += 1
+            continue
+        end -= 1
+        place = np.int64(new_place[np.uint64(q)])
+        first = np.int64(new_first[np.uint64(q)])
+        new_place[np.uint64(q)] = new_place[np.uint64(end)]
+        new_first[np.uint64(q)] = new_first[np.uint64(end)]
+        new_length[np.uint64(q)] = new_length[np.uint64(end)]
+        new_place[np.uint64(end)] = place
+        new_first[np.uint64(end)] = first
+        new_length[np.uint64(end)] = length
+    return q
+
+
+@inlined
 def merge_new_words(merges: Any, n_new: int, cache: Any, scratch: Any, lanes: Any) -> int:
     """Merge the new words of a few chunks, and keep them. With ranked tables most of them merge in step."""
     text = scratch.new_text
@@ -207,8 +242,25 @@ def merge_new_words(merges: Any, n_new: int, cache: Any, scratch: Any, lanes: An
     new_length = scratch.new_length
     ranked = merges.numbers[MERGE_RANKED] == 1
     n_direct = merges.numbers[MERGE_DIRECT]
-    in_step = np.int64(0)
-    for q in range(n_new):
+    in_lanes = np.int64(0)
+    if has_wide_vectors() and ranked and n_direct == 0:
+        in_lanes = np.int64(short_words_first(n_new, scratch))
+        merge_in_lanes(
+            text,
+            new_first,
+            new_length,
+            in_lanes,
+            merges.byte_pair,
+            merges.pair_slots,
+            merges.symbol_token,
+            lanes,
+            scratch.new_ids,
+        )
+        for q in range(in_lanes):
+            place = np.int64(new_place[np.uint64(q)])
+            keep_ids(place, cache, scratch.new_ids, 16 * q, np.int64(new_length[np.uint64(q)]))
+    in_step = in_lanes
+    for q in range(in_lanes, n_new):
         place = np.int64(new_place[np.uint64(q)])
         first = np.int64(new_first[np.uint64(q)])
         length = np.int64(new_length[np.uint64(q)])
@@ -227,12 +279,13 @@ def merge_new_words(merges: Any, n_new: int, cache: Any, scratch: Any, lanes: An
         else:
             count = np.int64(merge_word(merges, text, first, first + length, scratch))
         keep_ids(place, cache, symbols, 0, count)
-    if in_step == 0:
+    if in_step == in_lanes:
         return 0
     merge_ranked(
         text,
         new_first,
         new_length,
+        in_lanes,
         in_step,
         merges.byte_pair,
         merges.pair_slots,
@@ -240,7 +293,7 @@ def merge_new_words(merges: Any, n_new: int, cache: Any, scratch: Any, lanes: An
         lanes,
         scratch.new_ids,
     )
-    for q in range(in_step):
+    for q in range(in_lanes, in_step):
         base = np.int64(lanes.base[np.uint64(q)])
         keep_ids(
             np.int64(new_place[np.uint64(q)]), cache, scratch.new_ids, base, np.int64(new_length[np.uint64(q)])

@@ -117,6 +117,19 @@ def make_four_keys(keys: Any, key: int, text: Any, word: Any, first: int, mask: 
 
 
 @machine_operation
+def pack_ids(slots: Any, at: int, ids: Any, first: int, n: int, id_bits: int) -> int:
+    """Write the first `n` of eight ids as a slot's two words, as ``word_cache`` packs them; 0 if one has more bits."""
+    words = [int(n) << 56, 0]
+    found = 0
+    for i in range(int(n)):
+        found |= int(ids[int(first) + i])
+        words[i > 2] |= int(ids[int(first) + i]) << int(id_bits) * (i if i < 3 else i - 3)
+    slots[int(at)] = np.uint64(words[0] & 0xFFFFFFFFFFFFFFFF)
+    slots[int(at) + 1] = np.uint64(words[1] & 0xFFFFFFFFFFFFFFFF)
+    return int(found >> int(id_bits) == 0)
+
+
+@machine_operation
 def put_ids(ids: Any, to: int, low: np.uint64, high: np.uint64, id_bits: int) -> None:
     """Write the ids of a slot's two words, as ``word_cache`` packs them, to an int32 array: eight, some of no meaning."""
     mask = (1 << int(id_bits)) - 1
@@ -159,6 +172,21 @@ def put_places(array: Any, index: int, bits: np.uint64, base: int) -> None:
     """
     places = [int(base) + i for i in range(64) if int(bits) >> i & 1]
     array[int(index) : int(index) + len(places)] = places
+
+
+@machine_operation
+def prefix_bits(array: Any, index: int, prefixes: Any, low: int, high: int, shift: int) -> np.uint64:
+    """Which of the 64 places from `index` of a uint8 array have their bit in a bitmap; see ``AddedTokenTables.prefixes``.
+
+    Reads 71 bytes. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
+def prefix_bits_of_two(array: Any, index: int, prefixes: Any, low: int, high: int, shift: int) -> np.uint64:
+    """As ``prefix_bits``, where the bitmap has pairs of bits, by the bytes at the second of two places."""
+    raise AssertionError("wide vectors where there is no JIT")
 
 
 @machine_operation
@@ -306,3 +334,55 @@ EXP_TERMS = tuple(
     np.float32(term)
     for term in (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 )
+
+
+@machine_operation
+def load_lane_bytes(
+    symbols: Any,
+    packed: Any,
+    group: int,
+    place: int,
+    text: Any,
+    firsts: Any,
+    lengths: Any,
+    lane: int,
+    byte_pair: Any,
+) -> None:
+    """The symbols at one place of sixteen words, and their merges with the next, as ``merge_lanes`` keeps them.
+
+    Only where there are wide vectors, as the three that follow.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
+def fill_lanes(array: Any, index: int, value: int) -> None:
+    """Sixteen items of an int32 array, from `index` on, become one value."""
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
+def take_lane_merges(
+    symbols: Any,
+    packed: Any,
+    alive: Any,
+    lane: int,
+    group: int,
+    first_symbol: int,
+    pairs: Any,
+    items: Any,
+    kept: int,
+) -> int:
+    """Do the next merge of each of sixteen words; list pairs to look up from `kept` on, and where their merges belong.
+
+    Returns the new number of pairs. A word that adds none is done.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
+def put_lane_tokens(
+    symbols: Any, alive: Any, lane: int, group: int, tokens: Any, order: Any, ids: Any, number: int
+) -> int:
+    """Write token `number` of each of sixteen words; returns 0 if none has so many."""
+    raise AssertionError("wide vectors where there is no JIT")

@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 
 from jittok import _jit
 from jittok.kernels import machine
+from jittok.tables import PREFIX_FACTOR
 
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _V64 = ir.VectorType(_I8, 64)
@@ -216,6 +217,7 @@ def high_float(typing_context: Any, array: Any, index: Any) -> Any:
 
 _IDS = ir.VectorType(_I32, 16)
 _LINE = ir.VectorType(_I64, 8)
+_EIGHT = ir.VectorType(_I1, 8)
 
 
 @intrinsic
@@ -399,6 +401,51 @@ def _store_ids(
 
 
 @intrinsic
+def pack_ids(
+    typing_context: Any, slots: Any, at: Any, ids: Any, first: Any, n: Any, id_bits: Any
+) -> Any:
+    """Write the first `n` of eight ids as a slot's two words; 0 if one has more than `id_bits` bits."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        eight = ir.VectorType(_I32, 8)
+
+        def splat(value: Any) -> Any:
+            single = builder.insert_element(ir.Constant(_LINE, ir.Undefined), value, _I32(0))
+            return builder.shuffle_vector(single, single, ir.Constant(eight, [0] * 8))
+
+        def union(values: Any) -> Any:
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(_I64, [_LINE]), "llvm.vector.reduce.or.v8i64"
+            )
+            return builder.call(function, [values])
+
+        pointer = _byte_pointer(
+            context, builder, signature.args[2], arguments[2], builder.shl(arguments[3], _I64(2))
+        )
+        value = builder.load(builder.bitcast(pointer, eight.as_pointer()))
+        value.align = 4
+        none = ir.Constant(_LINE, [0] * 8)
+        wanted = builder.icmp_signed("<", ir.Constant(_LINE, list(range(8))), splat(arguments[4]))
+        value = builder.select(wanted, builder.zext(value, _LINE), none)
+        # The last is never wanted.
+        shifts = builder.mul(splat(arguments[5]), ir.Constant(_LINE, [0, 1, 2, 0, 1, 2, 3, 0]))
+        words = builder.shl(value, shifts)
+        is_low = ir.Constant(ir.VectorType(_I1, 8), [1] * 3 + [0] * 5)
+        low = builder.or_(union(builder.select(is_low, words, none)), builder.shl(arguments[4], _I64(56)))
+        high = union(builder.select(is_low, none, words))
+        pair = builder.insert_element(ir.Constant(_PAIR, ir.Undefined), low, _I32(0))
+        pair = builder.insert_element(pair, high, _I32(1))
+        pointer = _byte_pointer(
+            context, builder, signature.args[0], arguments[0], builder.shl(arguments[1], _I64(3))
+        )
+        builder.store(pair, builder.bitcast(pointer, _PAIR.as_pointer())).align = 8
+        excess = builder.lshr(union(value), arguments[5])
+        return builder.zext(builder.icmp_unsigned("==", excess, _I64(0)), _I64)
+
+    return types.int64(slots, types.int64, ids, types.int64, types.int64, types.int64), code
+
+
+@intrinsic
 def put_ids(typing_context: Any, ids: Any, to: Any, low: Any, high: Any, id_bits: Any) -> Any:
     """Write the ids of a slot's two words to an int32 array: eight, some of no meaning."""
 
@@ -494,7 +541,6 @@ def has_wide_vectors(typing_context: Any) -> Any:
 def _is_wide() -> bool:
     return _jit.compiling_level == "x86-64-v4"
 
-
 _LANES = ir.VectorType(_I1, 16)
 
 
@@ -523,6 +569,74 @@ def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.uint64, types.int64), code
+
+
+def _prefix_code(both: bool) -> Any:
+    """Code for ``prefix_bits``, or for ``prefix_bits_of_two`` with `both`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return _I64(0)
+
+        def every(number: int) -> Any:
+            return ir.Constant(_IDS, [number] * 16)
+
+        def splat(value: Any) -> Any:
+            single = builder.insert_element(ir.Constant(_IDS, ir.Undefined), builder.trunc(value, _I32), _I32(0))
+            return builder.shuffle_vector(single, single, every(0))
+
+        base = _byte_pointer(context, builder, signature.args[2], arguments[2], _I64(0))
+        kind = ir.FunctionType(_IDS, [_IDS, base.type, _IDS, _LANES, _I32])
+        gather = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.mask.gather.dpi.512")
+        low, high, shift = (splat(value) for value in arguments[3:6])
+
+        def words(offset: int) -> Any:  # at every fourth place from there on
+            place = builder.add(arguments[1], _I64(offset))
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], place)
+            value = builder.load(builder.bitcast(pointer, _IDS.as_pointer()))
+            value.align = 1
+            return value
+
+        found = every(0)
+        for i in (1, 3) if both else range(4):
+            rest = builder.shl(builder.and_(words(i + 4), high), every(5))
+            mixed = builder.xor(builder.and_(words(i), low), rest)
+            place = builder.lshr(builder.mul(mixed, every(PREFIX_FACTOR)), shift)
+            if both:
+                place = builder.shl(place, every(1))
+            index = builder.lshr(place, every(5))
+            word = builder.call(gather, [every(0), base, index, ir.Constant(_LANES, [1] * 16), _I32(4)])
+            bits = builder.lshr(word, builder.and_(place, every(31)))
+            if both:  # the lower bit is for the place before
+                bits = builder.or_(builder.and_(bits, every(1)), builder.shl(builder.and_(bits, every(2)), every(7)))
+                bits = builder.shl(bits, every(8 * (i - 1)))
+            else:
+                bits = builder.shl(builder.and_(bits, every(1)), every(8 * i))
+            found = builder.or_(found, bits)
+        is_found = builder.icmp_unsigned("!=", builder.bitcast(found, _V64), ir.Constant(_V64, [0] * 64))
+        return builder.bitcast(is_found, _I64)
+
+    return code
+
+
+def _prefix_type(array: Any, prefixes: Any) -> Any:
+    return types.uint64(array, types.int64, prefixes, types.int64, types.int64, types.int64)
+
+
+@intrinsic
+def prefix_bits(
+    typing_context: Any, array: Any, index: Any, prefixes: Any, low: Any, high: Any, shift: Any
+) -> Any:
+    """Which of the 64 places from `index` have their bit in a bitmap of beginnings; only with wide vectors."""
+    return _prefix_type(array, prefixes), _prefix_code(False)
+
+
+@intrinsic
+def prefix_bits_of_two(
+    typing_context: Any, array: Any, index: Any, prefixes: Any, low: Any, high: Any, shift: Any
+) -> Any:
+    """As ``prefix_bits``, where two neighbours share a look; only with wide vectors."""
+    return _prefix_type(array, prefixes), _prefix_code(True)
 
 
 _W32 = ir.VectorType(_I64, 32)
@@ -841,3 +955,257 @@ def put_exponentials(typing_context: Any, target: Any, to: Any, source: Any, at:
         return builder.extract_element(sums, ir.Constant(_I32, 0))
 
     return types.float32(target, types.int64, source, types.int64, types.float32), code
+
+
+#: As in kernels.merge.
+_NO_SYMBOL = (1 << 20) - 1
+_PLACE_BITS = 6
+_NO_MERGE = (1 << 24) - 1
+
+
+def _sixteen(number: int) -> Any:
+    return ir.Constant(_IDS, [number] * 16)
+
+
+def _spread(builder: Any, value: Any) -> Any:
+    """The low half of a number, sixteen times."""
+    undefined = ir.Constant(_IDS, ir.Undefined)
+    single = builder.insert_element(undefined, builder.trunc(value, _I32), _I32(0))
+    return builder.shuffle_vector(single, undefined, _sixteen(0))
+
+
+def _lane_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Pointer to sixteen items of an int32 array."""
+    pointer = _byte_pointer(context, builder, array_type, array, builder.shl(index, _I64(2)))
+    return builder.bitcast(pointer, _IDS.as_pointer())
+
+
+def _load_lanes(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    value = builder.load(_lane_pointer(context, builder, array_type, array, index))
+    value.align = 4
+    return value
+
+
+def _store_lanes(context: Any, builder: Any, array_type: Any, array: Any, index: Any, value: Any) -> None:
+    builder.store(value, _lane_pointer(context, builder, array_type, array, index)).align = 4
+
+
+def _gather(context: Any, builder: Any, array_type: Any, array: Any, first: Any, items: Any, mask: Any, other: Any) -> Any:
+    """Four bytes from ``array[first + item]`` on, for each lane in the mask; those of `other` for the rest."""
+    size = array_type.dtype.bitwidth // 8
+    function = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(_IDS, [_IDS, _I8.as_pointer(), _IDS, _LANES, _I32]),
+        "llvm.x86.avx512.mask.gather.dpi.512",
+    )
+    pointer = _byte_pointer(context, builder, array_type, array, builder.mul(first, _I64(size)))
+    return builder.call(function, [other, pointer, items, mask, _I32(size)])
+
+
+def _scatter(
+    context: Any, builder: Any, array_type: Any, array: Any, first: Any, items: Any, mask: Any, values: Any
+) -> None:
+    """``array[first + item]`` of an int32 array becomes the value, for each lane in the mask."""
+    function = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _LANES, _IDS, _IDS, _I32]),
+        "llvm.x86.avx512.mask.scatter.dpi.512",
+    )
+    pointer = _byte_pointer(context, builder, array_type, array, builder.shl(first, _I64(2)))
+    builder.call(function, [pointer, mask, items, values, _I32(4)])
+
+
+def _highest_bits(builder: Any, value: Any) -> Any:
+    zeros = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_IDS, [_IDS, _I1]), "llvm.ctlz.v16i32")
+    return builder.sub(_sixteen(31), builder.call(zeros, [value, _I1(0)]))
+
+
+def _lowest_bit(builder: Any, value: Any) -> Any:
+    """The value that has only the lowest bit."""
+    return builder.and_(value, builder.sub(_sixteen(0), value))
+
+
+def _lane_items(builder: Any, places: Any) -> Any:
+    """Where the places of each lane's word are."""
+    return builder.add(builder.shl(places, _sixteen(4)), ir.Constant(_IDS, list(range(16))))
+
+
+@intrinsic
+def load_lane_bytes(
+    typing_context: Any,
+    symbols: Any,
+    packed: Any,
+    group: Any,
+    place: Any,
+    text: Any,
+    firsts: Any,
+    lengths: Any,
+    lane: Any,
+    byte_pair: Any,
+) -> Any:
+    """The symbols at one place of sixteen words, and their merges with the next; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return context.get_dummy_value()
+        kinds = signature.args
+        first = _load_lanes(context, builder, kinds[5], arguments[5], arguments[7])
+        length = _load_lanes(context, builder, kinds[6], arguments[6], arguments[7])
+        place = _spread(builder, arguments[3])
+        row = builder.add(arguments[2], builder.shl(arguments[3], _I64(4)))
+        inside = builder.icmp_signed("<=", place, length)
+        at = builder.sub(builder.add(first, place), _sixteen(1))
+        value = _gather(context, builder, kinds[4], arguments[4], _I64(0), at, inside, _sixteen(0))
+        symbol = builder.select(inside, builder.and_(value, _sixteen(255)), _sixteen(_NO_SYMBOL))
+        _store_lanes(context, builder, kinds[0], arguments[0], row, symbol)
+        paired = builder.icmp_signed("<", place, length)
+        pair = builder.and_(value, _sixteen(0xFFFF))
+        number = _gather(
+            context, builder, kinds[8], arguments[8], _I64(0), pair, paired, _sixteen(_NO_MERGE)
+        )
+        merge = builder.or_(builder.shl(number, _sixteen(_PLACE_BITS)), place)
+        _store_lanes(context, builder, kinds[1], arguments[1], row, merge)
+        return context.get_dummy_value()
+
+    return types.void(
+        symbols, packed, types.int64, types.int64, text, firsts, lengths, types.int64, byte_pair
+    ), code
+
+
+@intrinsic
+def fill_lanes(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    """Sixteen items of an int32 array from `index` become one value; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if _is_wide():
+            _store_lanes(
+                context, builder, signature.args[0], arguments[0], arguments[1], _spread(builder, arguments[2])
+            )
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), code
+
+
+@intrinsic
+def take_lane_merges(
+    typing_context: Any,
+    symbols: Any,
+    packed: Any,
+    alive: Any,
+    lane: Any,
+    group: Any,
+    first_symbol: Any,
+    pairs: Any,
+    items: Any,
+    kept: Any,
+) -> Any:
+    """The next merge of each of sixteen words; pairs to look up are listed; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return arguments[8]
+        kinds = signature.args
+        group = arguments[4]
+        least_of = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_IDS, [_IDS, _IDS]), "llvm.smin.v16i32"
+        )
+        rows = [
+            _load_lanes(context, builder, kinds[1], arguments[1], builder.add(group, _I64(16 * place)))
+            for place in range(1, 14)
+        ]
+        while len(rows) > 1:
+            rows = [builder.call(least_of, rows[i : i + 2]) for i in range(0, len(rows) - 1, 2)] + (
+                rows[-1:] if len(rows) % 2 else []
+            )
+        least = rows[0]
+        active = builder.icmp_signed("<", least, _sixteen(_NO_MERGE << _PLACE_BITS))
+        at = builder.and_(least, _sixteen((1 << _PLACE_BITS) - 1))
+        symbol = builder.add(builder.ashr(least, _sixteen(_PLACE_BITS)), _spread(builder, arguments[5]))
+        bits = _load_lanes(context, builder, kinds[2], arguments[2], arguments[3])
+        bit = builder.shl(_sixteen(1), at)
+        below = builder.sub(bit, _sixteen(1))
+        above = builder.and_(bits, builder.xor(builder.or_(below, bit), _sixteen(-1)))
+        right = _lowest_bit(builder, above)
+        above = builder.xor(above, right)
+        beyond = _highest_bits(builder, _lowest_bit(builder, above))
+        before = _highest_bits(builder, builder.and_(bits, below))
+        bits = builder.xor(bits, builder.select(active, right, _sixteen(0)))
+        _store_lanes(context, builder, kinds[2], arguments[2], arguments[3], bits)
+        right = _highest_bits(builder, right)
+        beyond, before, right, at = (_lane_items(builder, places) for places in (beyond, before, right, at))
+        nothing = _sixteen(_NO_SYMBOL)
+        after_it = _gather(context, builder, kinds[0], arguments[0], group, beyond, active, nothing)
+        before_it = _gather(context, builder, kinds[0], arguments[0], group, before, active, nothing)
+        _scatter(context, builder, kinds[0], arguments[0], group, at, active, symbol)
+        # Until its merge is looked up, a place has none.
+        none = _sixteen(_NO_MERGE << _PLACE_BITS)
+        _scatter(context, builder, kinds[1], arguments[1], group, at, active, none)
+        _scatter(context, builder, kinds[1], arguments[1], group, right, active, none)
+        compress_items = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
+        )
+        compress_pairs = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(_LINE, [_LINE, _EIGHT, _LINE]),
+            "llvm.experimental.vector.compress.v8i64",
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
+        kept = arguments[8]
+        base = _spread(builder, group)
+        for left, other, place, wanted in (
+            (symbol, after_it, at, after_it),
+            (before_it, symbol, before, before_it),
+        ):
+            found = builder.icmp_signed("!=", wanted, nothing)
+            place = builder.call(compress_items, [builder.add(place, base), found, place])
+            _store_lanes(context, builder, kinds[7], arguments[7], kept, place)
+            for half in range(2):
+                order = ir.Constant(ir.VectorType(_I32, 8), list(range(8 * half, 8 * half + 8)))
+                both = [builder.zext(builder.shuffle_vector(v, v, order), _LINE) for v in (left, other)]
+                key = builder.or_(builder.shl(both[0], ir.Constant(_LINE, [20] * 8)), both[1])
+                part = builder.shuffle_vector(found, found, order)
+                key = builder.call(compress_pairs, [key, part, key])
+                pointer = _byte_pointer(context, builder, kinds[6], arguments[6], builder.shl(kept, _I64(3)))
+                builder.store(key, builder.bitcast(pointer, _LINE.as_pointer())).align = 8
+                number = builder.call(count, [builder.zext(builder.bitcast(part, _I8), _I64)])
+                kept = builder.add(kept, number)
+        return kept
+
+    return types.int64(
+        symbols, packed, alive, types.int64, types.int64, types.int64, pairs, items, types.int64
+    ), code
+
+
+@intrinsic
+def put_lane_tokens(
+    typing_context: Any,
+    symbols: Any,
+    alive: Any,
+    lane: Any,
+    group: Any,
+    tokens: Any,
+    order: Any,
+    ids: Any,
+    number: Any,
+) -> Any:
+    """Write the token that is next of each of sixteen words; returns 0 when all are; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return _I64(0)
+        kinds = signature.args
+        bits = _load_lanes(context, builder, kinds[1], arguments[1], arguments[2])
+        # The first bit left is that of the sentinel, or of the token before; the last one is a sentinel's.
+        bits = builder.xor(bits, _lowest_bit(builder, bits))
+        _store_lanes(context, builder, kinds[1], arguments[1], arguments[2], bits)
+        low = _lowest_bit(builder, bits)
+        found = builder.icmp_signed("!=", bits, low)
+        place = _lane_items(builder, _highest_bits(builder, low))
+        symbol = _gather(context, builder, kinds[0], arguments[0], arguments[3], place, found, _sixteen(0))
+        token = _gather(context, builder, kinds[4], arguments[4], _I64(0), symbol, found, _sixteen(0))
+        words = _load_lanes(context, builder, kinds[5], arguments[5], arguments[2])
+        to = builder.shl(words, _sixteen(4))
+        _scatter(context, builder, kinds[6], arguments[6], arguments[7], to, found, token)
+        return builder.zext(builder.bitcast(found, _I16), _I64)
+
+    return types.int64(symbols, alive, types.int64, types.int64, tokens, order, ids, types.int64), code

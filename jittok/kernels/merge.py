@@ -43,6 +43,9 @@ MOST_BYTES = 61
 PLACE_BITS = 6
 PLACE_MASK = (1 << PLACE_BITS) - 1
 NO_PACKED = NO_MERGE << PLACE_BITS
+#: In ``merge_lanes``: most bytes of a word, and groups of sixteen words that are merged at once.
+LANE_BYTES = 14
+GROUPS = 8
 #: Place in ``ranks`` where the number of the last merge is left.
 LAST_MERGE = 63
 
@@ -68,6 +71,17 @@ class MergeLanes(NamedTuple):
     places: NDArray[np.int32]  # [words]
     pairs: NDArray[np.uint64]  # [2 * words] by active word: keys of its new symbol with the one after, the one before
     base: NDArray[np.int32]  # [words + 1] where the places of each word begin
+    # Of `merge_lanes`, by group, place and lane: place p of lane l of group g is at 256 * g + 16 * p + l.
+    lane_symbols: NDArray[np.int32]  # [256 * GROUPS]
+    lane_packed: NDArray[np.int32]  # [256 * GROUPS]
+    lane_alive: NDArray[np.int32]  # [16 * GROUPS] by lane, as the next three
+    lane_order: NDArray[np.int32]  # [16 * GROUPS] number of the word
+    lane_first: NDArray[np.int32]  # [16 * GROUPS] where it begins
+    lane_length: NDArray[np.int32]  # [16 * GROUPS] its bytes
+    lane_pairs: NDArray[np.uint64]  # [32 * GROUPS + 16] keys of pairs to look up
+    lane_items: NDArray[np.int32]  # [32 * GROUPS + 16] where in lane_packed their merges belong
+    lane_groups: NDArray[np.int32]  # [GROUPS] those that are not done
+    lane_counts: NDArray[np.int32]  # [LANE_BYTES + 2] where words of each length go
 
 
 def new_merge_lanes(n_words: int, n_places: int) -> MergeLanes:
@@ -80,6 +94,16 @@ def new_merge_lanes(n_words: int, n_places: int) -> MergeLanes:
         places=np.zeros(n_words, np.int32),
         pairs=np.zeros(2 * n_words, np.uint64),
         base=np.zeros(n_words + 1, np.int32),
+        lane_symbols=aligned_zeros(256 * GROUPS, np.int32),
+        lane_packed=aligned_zeros(256 * GROUPS, np.int32),
+        lane_alive=aligned_zeros(16 * GROUPS, np.int32),
+        lane_order=aligned_zeros(16 * GROUPS, np.int32),
+        lane_first=aligned_zeros(16 * GROUPS, np.int32),
+        lane_length=aligned_zeros(16 * GROUPS, np.int32),
+        lane_pairs=np.zeros(32 * GROUPS + 16, np.uint64),
+        lane_items=np.zeros(32 * GROUPS + 16, np.int32),
+        lane_groups=np.zeros(GROUPS, np.int32),
+        lane_counts=np.zeros(LANE_BYTES + 2, np.int32),
     )
 
 
@@ -269,6 +293,7 @@ def merge_ranked(
     text: Any,
     first: Any,
     lengths: Any,
+    begin: int,
     n_words: int,
     byte_pair: Any,
     pair_slots: Any,
@@ -289,6 +314,8 @@ def merge_ranked(
         The words' bytes.
     first, lengths : int32[n_words]
         Where each word is.
+    begin
+        Words before this one are left alone.
     byte_pair, pair_slots, tokens
         Of :class:`~jittok.tables.MergeTables`.
     lanes : MergeLanes
@@ -303,8 +330,8 @@ def merge_ranked(
     places = lanes.places
     pairs = lanes.pairs
     bases = lanes.base
-    base = np.int64(0)
-    for w in range(n_words):
+    base = np.int64(begin << 4)
+    for w in range(begin, n_words):
         at = np.int64(first[w])
         n = np.int64(lengths[w])
         row = base + 2 * w
@@ -321,11 +348,11 @@ def merge_ranked(
             byte = following
         symbols[np.uint64(row + n + 1)] = NO_SYMBOL
         alive[w] = (ONE << np.uint64(n + 2)) - ONE
-        active[w] = w
+        active[w - begin] = w
         bases[w] = base
         base += blocks << 4
     bases[n_words] = base
-    n_active = n_words
+    n_active = n_words - begin
     while n_active > 0:
         kept = 0
         for q in range(n_active):
@@ -340,7 +367,7 @@ def merge_ranked(
             kept += 1
         look_up_merges(kept, pair_slots, packed, active, places, pairs, bases)
         n_active = kept
-    for w in range(n_words):
+    for w in range(begin, n_words):
         base = np.int64(bases[w])
         row = base + 2 * w
         n = np.int64(lengths[w])

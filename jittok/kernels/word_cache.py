@@ -26,6 +26,7 @@ from jittok.kernels.machine import (
     make_four_keys,
     make_key,
     multiply,
+    pack_ids,
     prefetch,
     put_ids,
     store_pair,
@@ -64,7 +65,7 @@ ONE = np.uint64(1)
 #: Most bytes that one chunk can add to the arena, or to the kept bytes of long words.
 CHUNK_BYTES = 4 * CHUNK + 256
 #: New words, their bytes, ids, gaps and ends of segments that are held before another chunk, at most.
-WAITING_WORDS = 48
+WAITING_WORDS = 96
 WAITING_BYTES = 2048
 HELD_IDS_BEFORE = 6144
 HELD_GAPS_BEFORE = 1024
@@ -455,30 +456,15 @@ def word_length(place: int, cache: Any) -> int:
 def keep_ids(place: int, cache: Any, ids: Any, first: int, n: int) -> int:
     """Give a new word its `n` ids, from `first` on. `place` is that of ``list_new_words``.
 
-    The arena has room (checked when a chunk begins).
+    The arena has room (checked when a chunk begins). Eight ids are read.
     """
     if place >= 0:
-        id_bits = np.uint64(cache.id_bits[0])
-        value_low = np.uint64(n) << COUNT_SHIFT
-        value_high = ZERO
-        fits = n <= LOW_IDS + 64 // np.int64(id_bits)
-        if fits:
-            shift = ZERO
-            found = ZERO
-            for i in range(n):
-                token = np.uint64(ids[np.uint64(first + i)])
-                found |= token
-                if i < LOW_IDS:
-                    value_low |= token << shift
-                else:
-                    value_high |= token << shift
-                shift = ZERO if i == LOW_IDS - 1 else shift + id_bits
-            fits = found >> id_bits == 0
+        id_bits = np.int64(cache.id_bits[0])
+        fits = n <= LOW_IDS + 64 // id_bits and pack_ids(cache.slots, place + 2, ids, first, n, id_bits) != 0
         if not fits:
-            value_low = np.uint64(IN_ARENA) << COUNT_SHIFT
-            value_high = put_arena(cache.arena, cache.counters, ids, first, n)
-        cache.slots[place + 2] = value_low
-        cache.slots[place + 3] = value_high
+            value = put_arena(cache.arena, cache.counters, ids, first, n)
+            cache.slots[np.uint64(place + 2)] = np.uint64(IN_ARENA) << COUNT_SHIFT
+            cache.slots[np.uint64(place + 3)] = value
     else:
         cache.long_slots[1 - place] = put_arena(cache.arena, cache.counters, ids, first, n)
     return 0

@@ -1,0 +1,116 @@
+"""Loading: tables of small models wait for the first text, and what is wrong with a file does not."""
+
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from reader_cases import json_documents
+
+import jittok
+from jittok.build.plan import build_plan, can_wait
+from jittok.errors import FormatError, MissingFileError, RegexError, UnsupportedError
+from jittok.token_columns import _MOST_FOUND
+from jittok.tokenizer import Tokenizer
+
+TEXTS = ["ab abc don't 12", "", "<x>y b a", "\u00e9\u65e5 ab"]
+WAITING = ["tokenizer.json byte-level", "tokenizer.json wordpiece", "tokenizer.json wordlevel"]
+DOCUMENTS = {name: value for name, (value, _) in json_documents().items()}
+
+
+def load(value, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return jittok.load(path)
+
+
+@pytest.fixture(params=[name for name in DOCUMENTS if name in WAITING])
+def value(request):
+    return json.loads(json.dumps(DOCUMENTS[request.param]))
+
+
+def test_some_wait():
+    assert set(WAITING) <= set(DOCUMENTS)
+
+
+def test_tables_wait_and_are_the_same(value, tmp_path):
+    tok = load(value, tmp_path)
+    assert "plan" not in vars(tok) and "_engine" not in vars(tok)
+    assert tok.vocab_size and tok.id_to_token(0) is not None
+    assert "plan" not in vars(tok)
+    at_once = Tokenizer(tok.spec, plan=build_plan(tok.spec))
+    assert "plan" in vars(at_once)
+    assert tok.encode_batch(TEXTS).to_lists() == at_once.encode_batch(TEXTS).to_lists()
+    assert "plan" in vars(tok)
+    assert tok == at_once and tok.nbytes == at_once.nbytes
+
+
+def test_not_used_before_it_is_pickled(value, tmp_path):
+    tok = load(value, tmp_path)
+    again = pickle.loads(pickle.dumps(tok))
+    assert again.encode_batch(TEXTS).to_lists() == tok.encode_batch(TEXTS).to_lists()
+    assert load(value, tmp_path).with_added_tokens(["12"]).count("ab 12 ab") > 0
+
+
+def test_first_used_by_several_threads(value, tmp_path):
+    expected = load(value, tmp_path).encode_batch(TEXTS).to_lists()
+    tok = load(value, tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: tok.encode_batch(TEXTS).to_lists(), range(8)))
+    assert results == [expected] * 8
+
+
+def test_a_wrong_pattern_is_refused_when_loading(tmp_path):
+    value = json.loads(json.dumps(DOCUMENTS["tokenizer.json byte-level"]))
+    value["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(ab"
+    with pytest.raises(RegexError, match=r"tokenizer\.json"):
+        load(value, tmp_path)
+    value["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = r"(a)\1"
+    with pytest.raises(UnsupportedError, match=r"tokenizer\.json"):
+        load(value, tmp_path)
+
+
+def test_models_that_cannot_be_are_refused_when_loading(tmp_path):
+    value = json.loads(json.dumps(DOCUMENTS["tokenizer.json byte-level"]))
+    value["model"].update(byte_fallback=True)
+    with pytest.raises(UnsupportedError, match="byte_fallback"):
+        load(value, tmp_path)
+    value["model"].update(continuing_subword_prefix="b", merges=[])
+    with pytest.raises(UnsupportedError, match="byte_fallback"):
+        load(value, tmp_path)
+    value["model"].update(byte_fallback=False, continuing_subword_prefix=None, merges=[["a", "c"]])
+    with pytest.raises(FormatError, match="merges"):
+        load(value, tmp_path)
+
+
+def test_only_what_is_sure_waits(tmp_path):
+    spec = load(DOCUMENTS["tokenizer.json byte-level"], tmp_path).spec
+    assert can_wait(spec)
+    from dataclasses import replace
+
+    # Merges that nobody compared with the vocabulary, and ids that no table can hold.
+    assert not can_wait(replace(spec, model=replace(spec.model, merges=(("a", "zz"),))))
+    assert not can_wait(replace(spec, model=replace(spec.model, vocab={"a": 1 << 70}, merges=())))
+    assert not can_wait(replace(spec, model=replace(spec.model, vocab={"a": -1}, merges=())))
+
+
+def test_many_look_ups_one_by_one(tmp_path):
+    tokens = [chr(0x4E00 + i) for i in range(3 * _MOST_FOUND)]
+    value = json.loads(json.dumps(DOCUMENTS["tokenizer.json byte-level"]))
+    vocab = {token: number for number, token in enumerate([*value["model"]["vocab"], *tokens, "\u0120" * 3000, "x" * 6000])}
+    value["model"]["vocab"] = vocab
+    found = load(value, tmp_path).spec.model.vocab
+    for token, number in vocab.items():
+        assert found[token] == number and token in found
+        assert token + "\0" not in found
+    assert found.get(5) is None
+
+
+def test_paths_that_are_no_files(tmp_path):
+    (tmp_path / "file").write_bytes(b"{}")
+    for name in ("none", "file/below", "a\0b"):
+        with pytest.raises(MissingFileError):
+            jittok.load(str(tmp_path / name))
+    with pytest.raises(FormatError, match="empty"):
+        (tmp_path / "file").write_bytes(b"")
+        jittok.load(tmp_path / "file")
