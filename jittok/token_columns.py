@@ -109,15 +109,25 @@ class ColumnVocab(Mapping[str, int]):
         The tokens, each once.
     ids : int64[n]
     slots : uint64[power of two]
-        Of ``kernels.json_model.index_tokens``, which finds tokens without a dictionary.
+        Of ``kernels.json_model.index_tokens``, which finds tokens without a dictionary. None: made when it is needed.
     """
 
-    def __init__(self, columns: Columns, ids: NDArray[np.int64], slots: NDArray[np.uint64]) -> None:
+    def __init__(self, columns: Columns, ids: NDArray[np.int64], slots: NDArray[np.uint64] | None = None) -> None:
         self.columns = columns
         self.ids = read_only(ids)
-        self.slots = read_only(slots)
         self._items: dict[str, int] | None = None
         self._found: dict[str, int] = {}  # what was looked up by itself
+        if slots is not None:
+            self.slots = read_only(slots)
+
+    @cached_property
+    def slots(self) -> NDArray[np.uint64]:
+        """The hash table of the tokens."""
+        from jittok.kernels.json_model import index_tokens
+
+        slots = np.zeros(1 << (2 * len(self.ids)).bit_length(), np.uint64)
+        index_tokens(*self.columns, slots)
+        return read_only(slots)
 
     def _load(self) -> dict[str, int]:
         if self._items is None:

@@ -111,8 +111,6 @@ def test_textbook_on_threads(words, size, options, threads, huge):
         warnings.simplefilter("ignore", TrainingWarning)
         for name, value in (("PART_BYTES", 1), ("FIRST_PAIRS", 1)):
             patch.setattr(merge_learning, name, value)
-        for name, value in (("STRINGS_AT_ONCE", 1), ("SHARED_SLICE", 1)):
-            patch.setattr(vocabulary_learning, name, value)
         counts = jittok.WordCounts.from_mapping(words)
         expected = by_textbook(words, size, options)
         got = result(jittok.train_bpe(counts=counts, vocab_size=size, threads=threads, **options))

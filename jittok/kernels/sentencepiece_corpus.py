@@ -26,6 +26,8 @@ SHORT_USED, LONG_USED, KEPT_USED, NEXT_TEXT, NEXT_BYTE = 0, 1, 2, 3, 4
 DONE, NO_SHORT_ROOM, NO_LONG_ROOM, NO_KEPT_ROOM = 0, 1, 2, 3
 #: Words whose slots are asked for before the first is looked at.
 BATCH = 64
+#: Slots ahead of the one whose word is moved for which memory is asked.
+MOVED_AHEAD = 16
 #: Bytes that may be read after kept ones.
 PADDING = 64
 OFFSET_MASK = (1 << 40) - 1
@@ -317,11 +319,13 @@ def count_words(data: Any, starts: Any, ends: Any, weights: Any, mode: int, tabl
 
 @kernel
 def move_words(table: Any, larger: Any) -> int:
-    """Move all words to a table with more slots, which is empty and has the same bytes of long words.
+    """Move words to where there are more slots, of short words or of long ones.
 
     Parameters
     ----------
     table, larger : WordTable
+        Where the slots of both have the same number, they are the same. The others of `larger` are empty; its other
+        arrays hold what those of `table` do.
 
     Returns
     -------
@@ -329,32 +333,36 @@ def move_words(table: Any, larger: Any) -> int:
         0. Linear in the slots.
     """
     slots = table.slots
-    mask = np.uint64(larger.slots.shape[0] - 1)
-    for i in range(0, slots.shape[0], 4):
-        old = np.uint64(i)
-        low = slots[old]
-        high = slots[old + ONE]
-        if high == 0:
-            continue
-        at = (short_hash(low, high) << np.uint64(2)) & mask
-        while larger.slots[at + ONE] != 0:
-            at = (at + np.uint64(4)) & mask
-        larger.slots[at] = low
-        larger.slots[at + ONE] = high
-        larger.slots[at + np.uint64(2)] = slots[old + np.uint64(2)]
-    mask = np.uint64(larger.long_slots.shape[0] - 1)
-    for i in range(0, table.long_slots.shape[0], 4):
-        old = np.uint64(i)
-        tag = table.long_slots[old]
-        if tag == 0:
-            continue
-        at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
-        while larger.long_slots[at] != 0:
-            at = (at + np.uint64(4)) & mask
-        for k in range(4):
-            larger.long_slots[at + np.uint64(k)] = table.long_slots[old + np.uint64(k)]
-    for k in range(table.numbers.shape[0]):
-        larger.numbers[k] = table.numbers[k]
+    if larger.slots.shape[0] != slots.shape[0]:
+        mask = np.uint64(larger.slots.shape[0] - 1)
+        for i in range(0, slots.shape[0], 4):
+            if i + 4 * MOVED_AHEAD < slots.shape[0]:
+                ahead = np.uint64(i + 4 * MOVED_AHEAD)
+                prefetch(larger.slots, np.int64((short_hash(slots[ahead], slots[ahead + ONE]) << np.uint64(2)) & mask))
+            old = np.uint64(i)
+            low = slots[old]
+            high = slots[old + ONE]
+            if high == 0:
+                continue
+            at = (short_hash(low, high) << np.uint64(2)) & mask
+            while larger.slots[at + ONE] != 0:
+                at = (at + np.uint64(4)) & mask
+            larger.slots[at] = low
+            larger.slots[at + ONE] = high
+            larger.slots[at + np.uint64(2)] = slots[old + np.uint64(2)]
+    slots = table.long_slots
+    if larger.long_slots.shape[0] != slots.shape[0]:
+        mask = np.uint64(larger.long_slots.shape[0] - 1)
+        for i in range(0, slots.shape[0], 4):
+            old = np.uint64(i)
+            tag = slots[old]
+            if tag == 0:
+                continue
+            at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
+            while larger.long_slots[at] != 0:
+                at = (at + np.uint64(4)) & mask
+            for k in range(4):
+                larger.long_slots[at + np.uint64(k)] = slots[old + np.uint64(k)]
     return 0
 
 
@@ -417,7 +425,7 @@ def count_characters(data: Any, indptr: Any, counts: Any, character_counts: Any)
         Valid UTF-8.
     indptr : int64[n + 1]
     counts : int64[n]
-    character_counts : int64[0x110000]
+    character_counts : int64[k]
         Receives the counts.
 
     Returns

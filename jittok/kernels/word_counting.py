@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_block, load64
+from jittok.kernels.machine import copy_block, load64, prefetch
 from jittok.kernels.split import (
     CHUNK,
     POSITION,
@@ -55,6 +55,8 @@ BLANKS = ("kept", "skipped", "marked")
 SKIPPED = 1
 MARKED = 2
 
+#: Slots ahead of the one whose word is moved for which memory is asked.
+MOVED_AHEAD = 16
 #: Runs of words with the same first eight bytes that are sorted by insertion.
 _SHORT_RUN = 16
 
@@ -262,28 +264,45 @@ def count_segments(
 
 @kernel
 def move_words(old: Any, new: Any) -> int:
-    """Count all words of one table in another, which has room for them.
+    """Move words to where there are more slots, of short words, of long ones or of both.
 
     Parameters
     ----------
     old, new : WordTable
+        Where the slots of both have the same number, they are the same. The others of `new` are empty; its other arrays
+        hold what those of the old one do.
 
     Returns
     -------
     int
         0. Linear in the slots of the old one.
     """
-    mask = key_mask(new.slots)
-    for row in range(0, old.slots.size, SLOT_WORDS):
-        low = old.slots[row]
-        high = old.slots[row + 1]
-        if high != 0:
-            count_short(new, key_slot(low, high, mask), low, high, old.slots[row + 2])
-    for row in range(0, old.long_slots.size, SLOT_WORDS):
-        tag = old.long_slots[row]
-        if tag != 0:
-            offset = np.int64(old.long_slots[row + 1])
-            count_long(new, old.kept, offset, np.int64(old.long_slots[row + 2]), tag, old.long_slots[row + 3])
+    slots = old.slots
+    if new.slots.size != slots.size:
+        mask = key_mask(new.slots)
+        for row in range(0, slots.size, SLOT_WORDS):
+            ahead = row + MOVED_AHEAD * SLOT_WORDS
+            if ahead < slots.size:
+                prefetch(new.slots, np.int64(key_slot(slots[ahead], slots[ahead + 1], mask)))
+            low = slots[row]
+            high = slots[row + 1]
+            if high != 0:
+                at = find_slot(new.slots, key_slot(low, high, mask), low, high)
+                new.slots[at] = low
+                new.slots[at + 1] = high
+                new.slots[at + 2] = slots[row + 2]
+    slots = old.long_slots
+    if new.long_slots.size != slots.size:
+        mask = np.uint64(new.long_slots.size - 1)
+        for row in range(0, slots.size, SLOT_WORDS):
+            tag = slots[row]
+            if tag == 0:
+                continue
+            at = ((tag >> np.uint64(32)) << np.uint64(2)) & mask
+            while new.long_slots[at] != 0:
+                at = (at + np.uint64(4)) & mask
+            for k in range(SLOT_WORDS):
+                new.long_slots[at + np.uint64(k)] = slots[row + k]
     return 0
 
 

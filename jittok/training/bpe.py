@@ -27,6 +27,7 @@ from jittok.build.merge_tables import byte_alphabet
 from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.spec import AddedToken, BPEModel, ByteLevel, RankModel, TokenizerSpec
+from jittok.token_columns import ColumnMerges
 from jittok.training.progress import check_checkpoint, check_unreachable
 from jittok.training.steps import Steps, read_steps
 from jittok.training.vocabulary_learning import (
@@ -42,7 +43,7 @@ from jittok.training.vocabulary_learning import (
     first_merges,
     gather_counts,
     learn,
-    pairs_of,
+    merges_of,
     plain_options,
     reading_arguments,
     report_size,
@@ -326,18 +327,21 @@ def train_bpe(
     learned = learn(
         start, chosen, max(sizes), Checkpoints(checkpoint, settings), progress, threads=thread_count(threads)
     )
-    tokens = learned.tokens
+    n_tokens = len(learned.columns.indptr) - 1
+    first = {token: number for number, token in enumerate(start.tokens)}  # special tokens are among them
     results = {}
     for size in sizes:
         used = first_merges(learned.merges, start.n_first, size)
-        n = max(min(len(tokens), size), start.n_first)
+        n = max(min(n_tokens, size), start.n_first)
         if asked or unreachable == "error":
             report_size(size, n, unreachable)
-        pairs = pairs_of(learned, used)
+        vocab = learned.vocabulary(n)
+        merges = merges_of(vocab, used)
         if known is None:
-            spec = _new_spec(tokens[:n], pairs, chosen, steps, unk_token, fuse_unk, byte_fallback, decoder, post_processor)
+            special = with_ids(chosen.special_tokens, first)
+            spec = _new_spec(merges, special, chosen, steps, unk_token, fuse_unk, byte_fallback, decoder, post_processor)
         else:
-            spec = _continued_spec(tokens[:n], pairs, chosen, steps, known)
+            spec = _continued_spec(merges, chosen, steps, known)
         results[size] = _tokenizer(spec)
     return results[sizes[0]] if vocab_sizes is None else results
 
@@ -349,8 +353,8 @@ def _tokenizer(spec: TokenizerSpec) -> Tokenizer:
 
 
 def _new_spec(
-    tokens: list[str],
-    pairs: list[tuple[str, str]],
+    merges: ColumnMerges,
+    special: tuple[AddedToken, ...],
     options: BPEOptions,
     steps: Steps,
     unk_token: str | None,
@@ -359,12 +363,11 @@ def _new_spec(
     decoder: object,
     post_processor: object,
 ) -> TokenizerSpec:
-    vocab = dict(zip(tokens, range(len(tokens)), strict=True))
-    prefix, suffix = options.continuing_subword_prefix, options.end_of_word_suffix
-    model = BPEModel(vocab, tuple(pairs), unk_token, fuse_unk, byte_fallback, prefix or None, suffix or None)
+    vocab, prefix, suffix = merges.vocab, options.continuing_subword_prefix, options.end_of_word_suffix
+    model = BPEModel(vocab, merges, unk_token, fuse_unk, byte_fallback, prefix or None, suffix or None)
     return TokenizerSpec(
         model,
-        added_tokens=with_ids(options.special_tokens, vocab),
+        added_tokens=special,
         normalizers=steps.normalizers,
         pre_tokenizers=steps.pre_tokenizers,
         post_processors=chosen_post_processors(post_processor, vocab),
@@ -372,21 +375,19 @@ def _new_spec(
     )
 
 
-def _continued_spec(
-    tokens: list[str], pairs: list[tuple[str, str]], options: BPEOptions, steps: Steps, base: Base
-) -> TokenizerSpec:
+def _continued_spec(merges: ColumnMerges, options: BPEOptions, steps: Steps, base: Base) -> TokenizerSpec:
     """The base with what was learned behind it. All its tokens come into the vocabulary, so that they keep their ids."""
     vocab = dict(base.ids)
     following = max(vocab.values(), default=-1) + 1
-    vocab.update((token, following + i) for i, token in enumerate(tokens[len(vocab) :]))
+    vocab.update((token, following + i) for i, token in enumerate(list(merges.vocab)[len(vocab) :]))
     if base.has_ranks:
         special = base.ids.keys() - base.model.vocab.keys() | {token.content for token in options.special_tokens}
         ranks = _as_bytes({token: number for token, number in vocab.items() if token not in special})
         model: BPEModel | RankModel = RankModel(ranks)
     else:
         known = set(base.model.merges)
-        merges = (*base.model.merges, *(pair for pair in pairs if pair not in known))
-        model = replace(base.model, vocab=vocab, merges=merges)
+        all_merges = (*base.model.merges, *(pair for pair in merges if pair not in known))
+        model = replace(base.model, vocab=vocab, merges=all_merges)
     added = {token.content: token for token in base.spec.added_tokens}
     added.update((token.content, token) for token in with_ids(options.special_tokens, vocab))
     result = replace(

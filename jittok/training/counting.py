@@ -17,6 +17,7 @@ from jittok._jit import mask_code
 from jittok.build.plan import WordSplit
 from jittok.build.split_runs import find_runs
 from jittok.engine import MUCH_TEXT, PARALLEL_BYTES, segments_of
+from jittok.memory import zeros
 from jittok.tables import N_MASKS, read_only
 from jittok.training.array_file import read_arrays, write_arrays
 from jittok.training.progress import Progress
@@ -237,11 +238,12 @@ class _Table:
     def _grow(self, needed: int) -> bool:
         """Make room where the table is full, and `needed` bytes for a long word; False if memory does not allow it."""
         from jittok.kernels.split import CHUNK
-        from jittok.kernels.word_cache import CHUNK_BYTES
-        from jittok.kernels.word_counting import KEPT_USED, LONG_USED, USED, move_words, new_word_table
+        from jittok.kernels.word_cache import CHUNK_BYTES, SLOT_WORDS
+        from jittok.kernels.word_counting import KEPT_USED, LONG_USED, USED, move_words
 
         used, long_used, kept_used = (int(self._table.counters[i]) for i in (USED, LONG_USED, KEPT_USED))
         slot_bits, long_bits, kept = self._bits
+        table = self._table
         # Four times as many places while the table is small: moving words costs little in all.
         if used + CHUNK > 1 << (slot_bits - 1):
             slot_bits += 2 if slot_bits < 17 else 1
@@ -253,10 +255,16 @@ class _Table:
         sorting = _SORT_BYTES * (used + long_used) + 32 * used + 2 * kept_used
         if self._limit is not None and size + max(sorting, size // 2) > self._limit and used + long_used > 1:
             return False
-        self._bits = slot_bits, long_bits, kept
-        new = new_word_table(*self._bits)
-        move_words(self._table, new)
-        self._table = new
+        before, self._bits = self._bits, (slot_bits, long_bits, kept)
+        if slot_bits != before[0]:
+            table = table._replace(slots=zeros(SLOT_WORDS << slot_bits, np.uint64))
+        if long_bits != before[1]:
+            table = table._replace(long_slots=zeros(SLOT_WORDS << long_bits, np.uint64))
+        if kept != before[2]:
+            table = table._replace(kept=zeros(kept, np.uint8))
+            table.kept[:kept_used] = self._table.kept[:kept_used]
+        move_words(self._table, table)
+        self._table = table
         return True
 
     def take(self) -> Words:

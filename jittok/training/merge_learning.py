@@ -12,6 +12,7 @@ from jittok.errors import ArgumentError
 from jittok.kernels import train_bpe as kernels
 from jittok.kernels import train_wordpiece as likelihood
 from jittok.tables import read_only
+from jittok.token_columns import Columns
 from jittok.training.workers import Workers
 
 #: Places that a call of a kernel visits, about: some hundredths of a second.
@@ -23,8 +24,6 @@ FIRST_EVENTS = 1 << 12
 PAIRS_OF_SYMBOL = 8
 #: Bytes of words that are worth a thread of their own.
 PART_BYTES = 1 << 17
-#: Tokens whose strings are made at a time.
-STRINGS = 1 << 12
 #: Bytes of a token, about.
 TOKEN_BYTES = 10
 #: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
@@ -185,7 +184,7 @@ class MergeLearner:
 
     # ------------------------------------------------------------------------------------------------------- running
 
-    def run(self, after_slice: Callable[[int], object] = lambda size: None, places: int | None = None) -> bool:
+    def run(self, after_slice: Callable[[int], object] = lambda size: None) -> bool:
         """Learn merges until there are as many tokens as wanted, or no pair is left.
 
         Parameters
@@ -193,8 +192,6 @@ class MergeLearner:
         after_slice
             Called every few hundredths of a second, with the number of tokens. When it raises, nothing is lost: learning
             goes on with another call.
-        places
-            Places that a slice visits, about; None: :data:`SLICE`.
 
         Returns
         -------
@@ -208,12 +205,11 @@ class MergeLearner:
                 self._count_pairs(after_slice)
             self._begin_queue()
             self._is_counted = True
-        budget = SLICE if places is None else min(places, SLICE)
         while True:
             if self._scores is None:
-                status = kernels.learn_merges(self._training, self._prefix, budget)
+                status = kernels.learn_merges(self._training, self._prefix, SLICE)
             else:
-                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, budget)
+                status = likelihood.learn_merges_by_likelihood(self._training, self._scores, self._prefix, SLICE)
             if status in (kernels.DONE, kernels.EXHAUSTED):
                 return bool(status == kernels.DONE)
             if status == kernels.PAUSED:
@@ -364,16 +360,16 @@ class MergeLearner:
         """Letters of each token."""
         return self._training.tokens.length[: self.size]
 
-    def strings(self, first: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The strings of the tokens from `first` on, for :func:`strings_of`; they stay as they are."""
+    def columns(self) -> Columns:
+        """The strings of all tokens."""
         tokens = self._training.tokens
-        indptr = tokens.indptr[first : self.size + 1]
-        return tokens.data[int(indptr[0]) : int(indptr[-1])], indptr
+        indptr = tokens.indptr[: self.size + 1].copy()
+        return Columns(read_only(tokens.data[: int(indptr[-1])].copy()), read_only(indptr))
 
     @property
     def tokens(self) -> list[str]:
         """The strings of all tokens."""
-        return strings_of(*self.strings())
+        return self.columns().strings()
 
     def words(self) -> Words:
         """The words as they are by now: with these, and the tokens, learning can go on elsewhere."""
@@ -383,33 +379,6 @@ class MergeLearner:
             self._training.cells, self._used, self._training.weights, self._least, symbols, indptr, counts
         )
         return Words(symbols[: int(indptr[n])], indptr[: n + 1], counts[:n])
-
-
-def strings_of(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
-    """Strings that lie one after another in UTF-8.
-
-    Parameters
-    ----------
-    data, indptr
-        uint8[m], int64[n + 1]: string `i` is ``data[indptr[i] - indptr[0]:indptr[i + 1] - indptr[0]]``.
-    """
-    strings: list[str] = []
-    for first in range(0, len(indptr) - 1, STRINGS):
-        bounds = indptr[first : first + STRINGS + 1] - indptr[0]
-        strings += _some_strings(data[int(bounds[0]) : int(bounds[-1])], bounds - bounds[0])
-    return strings
-
-
-def _some_strings(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> list[str]:
-    n = len(indptr) - 1
-    # Cut by CPython at a letter that is in none of them, which is faster than one by one.
-    separator = next((byte for byte in b"\n\0 \t\r" if not (data == byte).any()), None)
-    if separator is None:
-        text, bounds = data.tobytes(), indptr.tolist()
-        return [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds, bounds[1:], strict=False)]
-    joined = np.full(len(data) + n - 1, separator, np.uint8)
-    joined[np.arange(len(data)) + np.repeat(np.arange(n), np.diff(indptr))] = data
-    return joined.tobytes().decode("utf-8", "surrogatepass").split(chr(separator))
 
 
 def _cells(

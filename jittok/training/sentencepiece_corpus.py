@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from jittok.engine import thread_count
 from jittok.errors import ArgumentError, ArgumentTypeError
+from jittok.memory import zeros
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.tables import read_only
 from jittok.text import texts_from
 from jittok.training.counting import load_run, merged_by_parts, save_run, sorted_words
 from jittok.training.progress import Progress
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
-from jittok.training.texts import TextBatch, TextReport, read_texts
+from jittok.training.texts import TextBatch, TextReport, codepoints_below, read_texts
 from jittok.training.word_counts import WordCounts, check_order, check_words
 from jittok.training.workers import Workers
 
@@ -247,16 +248,15 @@ class WordCounter:
             return
         if lacking == kernels.NO_KEPT_ROOM:
             # At least the longest text fits then.
-            more = np.empty(2 * kept + (1 << 20 if kept > 1 << 18 else 0), np.uint8)
-            more[:kept] = table.kept
-            self.table = table._replace(kept=more)
+            longer = np.empty(2 * kept + (1 << 20 if kept > 1 << 18 else 0), np.uint8)
+            longer[:kept] = table.kept
+            self.table = table._replace(kept=longer)
             return
-        short_bits, long_bits = (slots >> 2).bit_length() - 1, (long_slots >> 2).bit_length() - 1
         if lacking == kernels.NO_SHORT_ROOM:
-            short_bits += 2 if slots >> 2 < _MANY_SLOTS else 1
+            larger = table._replace(slots=zeros(slots << (2 if slots >> 2 < _MANY_SLOTS else 1), np.uint64))
         else:
-            long_bits += 2 if long_slots >> 2 < _MANY_SLOTS >> 2 else 1
-        larger = kernels.new_word_table(short_bits, long_bits, 0)._replace(kept=table.kept)
+            more = 2 if long_slots >> 2 < _MANY_SLOTS >> 2 else 1
+            larger = table._replace(long_slots=zeros(long_slots << more, np.uint64))
         kernels.move_words(table, larger)
         self.table = larger
 
@@ -652,7 +652,8 @@ def alphabet_of_all(several: Sequence[CountedWords], options: SentencePieceOptio
     from jittok.kernels.sentencepiece_corpus import count_characters
 
     def counted(words: CountedWords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        dense = np.zeros(0x110000, np.int64)
+        # At least of U+2581, which U+0020 stands for.
+        dense = np.zeros(max(codepoints_below(words.data[: int(words.indptr[-1])]), ord(BLANK) + 1), np.int64)
         count_characters(read_only(words.data), read_only(words.indptr), read_only(words.counts), dense)
         dense[ord(BLANK)] += dense[ord(" ")]
         dense[ord(" ")] = 0

@@ -30,7 +30,7 @@ from jittok.text import Texts, find_invalid, text_from, texts_from
 ErrorPolicy = Literal["replace", "skip", "strict"]
 
 #: Bytes of text in a batch, about, where texts come one by one.
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 1 << 19
 #: Texts taken at once from an iterable.
 _AT_ONCE = 64
 #: What an error about a text says.
@@ -122,6 +122,14 @@ class TextReport:
 def _count(reasons: dict[str, int], reason: str, n: int) -> None:
     if n:
         reasons[reason] = reasons.get(reason, 0) + int(n)
+
+
+def codepoints_below(data: NDArray[np.uint8]) -> int:
+    """A number that all codepoints of valid UTF-8 are below, at most 0x110000: arrays of all of them fill slowly."""
+    most = int(data.max(initial=0))
+    if most < 0xE0:
+        return 0x80 if most < 0x80 else 0x800
+    return 0x10000 if most < 0xF0 else min((most - 0xEF) << 18, 0x110000)
 
 
 def read_texts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -26,8 +26,11 @@ from jittok.spec import (
     Metaspace,
     PostProcessor,
 )
+from jittok.tables import read_only
+from jittok.token_columns import ColumnMerges, Columns, ColumnVocab
 from jittok.training.progress import Checkpoint, Progress, check_no_words, warn_caller
 from jittok.training.steps import Steps, read_steps, steps_from_settings
+from jittok.training.texts import codepoints_below
 from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
 
 if TYPE_CHECKING:
@@ -40,9 +43,6 @@ DEFAULT_SIZE = 30_000
 CHECKPOINT_KIND = "merges"
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 60.0
-#: Merges whose strings are made at once, at least, while others are learned; and the places that a slice visits then.
-STRINGS_AT_ONCE = 1 << 9
-SHARED_SLICE = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def _count_letters(counts: WordCounts, byte_level: bool, last_differs: bool) -> 
     """Codepoints of the letters, rising; how often each occurs; and in which places of words it does, in bits."""
     from jittok.kernels.train_bpe import count_letters
 
-    size = 256 if byte_level else 0x110000
+    size = 256 if byte_level else codepoints_below(counts.data[: int(counts.indptr[-1])])
     totals, seen = np.zeros(size, np.int64), np.zeros(size, np.uint8)
     count_letters(counts.data, counts.indptr, counts.counts, int(byte_level), int(last_differs), totals, seen)
     found = np.flatnonzero(seen)
@@ -385,7 +385,6 @@ def learn(
     progress: bool,
     *,
     threads: int = 1,
-    with_pairs: bool = True,
     by_likelihood: bool = False,
 ) -> Learned:
     """Learn merges until there are `size` tokens, or no pair is left.
@@ -403,9 +402,7 @@ def learn(
     progress
         Whether to show it.
     threads
-        With more than one, strings are made of tokens while others are still learned.
-    with_pairs
-        Whether the strings of merges are wanted.
+        At most so many; what is learned does not depend on it.
     by_likelihood
         See :class:`jittok.training.merge_learning.Rules`.
     """
@@ -418,28 +415,22 @@ def learn(
         by_likelihood,
     )
     learner = MergeLearner(start.words, start.tokens, start.lengths, rules, size, threads)
-    is_shared = threads > 1 and size - len(start.tokens) > 2 * STRINGS_AT_ONCE
-    with (
-        Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar,
-        _Strings(start, is_shared, with_pairs) as strings,
-    ):
+    with Progress(max(size - len(start.tokens), 0), "merge", "Learning merges", progress) as bar:
         shown = len(start.tokens)
 
         def after_slice(n: int) -> None:
             nonlocal shown
             bar.advance(n - shown)
             shown = n
-            strings.take(learner, STRINGS_AT_ONCE)
             checkpoints.write(learner, start)
 
         try:
-            learner.run(after_slice, SHARED_SLICE if is_shared else None)
+            learner.run(after_slice)
         except KeyboardInterrupt:
             checkpoints.write(learner, start, now=True)
             raise
         bar.advance(learner.size - shown)
-        strings.take(learner, 1)
-    return Learned(strings.tokens, np.concatenate([start.merges, learner.merges]), strings.pairs)
+    return Learned(learner.columns(), np.concatenate([start.merges, learner.merges]))
 
 
 class Learned(NamedTuple):
@@ -447,78 +438,19 @@ class Learned(NamedTuple):
 
     Attributes
     ----------
-    tokens
-        All of them.
+    columns
+        The tokens.
     merges
         int32[m, 3]: left, right and result of each, the merges that there were at the start among them.
-    pairs
-        Left and right as strings, if they were wanted.
     """
 
-    tokens: list[str]
+    columns: Columns
     merges: NDArray[np.int32]
-    pairs: list[tuple[str, str]]
 
-
-class _Strings:
-    """Makes strings of what is learned, on a thread of its own if that is wanted.
-
-    Parameters
-    ----------
-    start
-        Where learning starts.
-    is_aside
-        Whether there is to be a thread.
-    with_pairs
-        Whether those of merges are wanted.
-    """
-
-    def __init__(self, start: Start, is_aside: bool, with_pairs: bool) -> None:
-        self.tokens = list(start.tokens)
-        self.pairs = _pairs(start.merges, self.tokens) if with_pairs else []
-        self._with_pairs = with_pairs
-        self._taken, self._merges = len(self.tokens), 0
-        self._pool: Any = None
-        self._waiting: list[Any] = []
-        if is_aside:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="jittok-strings")
-
-    def __enter__(self) -> _Strings:
-        return self
-
-    def take(self, learner: MergeLearner, least: int) -> None:
-        """Note what is new, unless it is less than so many merges."""
-        merges = learner.merges
-        if (self._pool is None and least > 1) or len(merges) - self._merges < least:
-            return
-        arguments = *learner.strings(self._taken), merges[self._merges :]
-        self._taken, self._merges = learner.size, len(merges)
-        if self._pool is None:
-            self._add(*arguments)
-        else:
-            self._waiting.append(self._pool.submit(self._add, *arguments))
-
-    def _add(self, data: NDArray[np.uint8], indptr: NDArray[np.int64], merges: NDArray[np.int32]) -> None:
-        from jittok.training.merge_learning import strings_of
-
-        self.tokens += strings_of(data, indptr)
-        if self._with_pairs:
-            self.pairs += _pairs(merges, self.tokens)
-
-    def __exit__(self, error: object, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=error is not None)
-        for future in self._waiting:
-            if not future.cancelled():
-                future.result()
-
-
-def _pairs(merges: NDArray[np.int32], tokens: Sequence[str]) -> list[tuple[str, str]]:
-    """Left and right of merges as strings."""
-    token = tokens.__getitem__
-    return list(zip(map(token, merges[:, 0].tolist()), map(token, merges[:, 1].tolist()), strict=True))
+    def vocabulary(self, n: int) -> ColumnVocab:
+        """The first `n` tokens, whose numbers are their ids."""
+        columns = Columns(self.columns.data, read_only(self.columns.indptr[: n + 1]))
+        return ColumnVocab(columns, np.arange(n))
 
 
 def first_merges(merges: NDArray[np.int32], n_first: int, size: int) -> NDArray[np.int32]:
@@ -540,21 +472,21 @@ def first_merges(merges: NDArray[np.int32], n_first: int, size: int) -> NDArray[
     return merges if len(reached) == 0 else merges[: reached[0] + 1]
 
 
-def pairs_of(learned: Learned, merges: NDArray[np.int32]) -> list[tuple[str, str]]:
-    """Merges as pairs of strings, each once: of a pair that comes again, the later place counts, as in tokenizers.
+def merges_of(vocabulary: ColumnVocab, merges: NDArray[np.int32]) -> ColumnMerges:
+    """Merges as pairs, each once: of a pair that comes again, the later place counts, as in tokenizers.
 
     Parameters
     ----------
-    learned
-        What was learned.
+    vocabulary
+        Tokens, their results among them.
     merges
-        The first merges of it.
+        int32[m, 3]: left, right and result.
     """
-    pairs = learned.pairs[: len(merges)]
-    if (np.diff(merges[:, 2]) > 0).all():
-        return pairs  # no result twice, so no pair either
-    places = {pair: place for place, pair in enumerate(pairs)}
-    return sorted(places, key=places.__getitem__)
+    if not (np.diff(merges[:, 2]) > 0).all():  # else there is no result twice, so no pair either
+        backwards = merges[::-1, :2].astype(np.int64)
+        _, last = np.unique(backwards[:, 0] << 32 | backwards[:, 1], return_index=True)
+        merges = merges[np.sort(len(merges) - 1 - last)]
+    return ColumnMerges(vocabulary, *(np.ascontiguousarray(column) for column in merges.T))
 
 
 def check_room(sizes: Iterable[int], n_first: int, unreachable: Unreachable | None, has_base: bool = False) -> None:

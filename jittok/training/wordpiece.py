@@ -151,15 +151,15 @@ def train_wordpiece(
     asked = vocab_size is not None or vocab_sizes is not None
     if asked:
         check_room(sizes, start.n_first, unreachable)
-    tokens = learn(
-        start, chosen, max(sizes), checkpoints, progress, threads=n_threads, with_pairs=False, by_likelihood=by_likelihood
-    ).tokens
+    learned = learn(start, chosen, max(sizes), checkpoints, progress, threads=n_threads, by_likelihood=by_likelihood)
+    n_tokens = len(learned.columns.indptr) - 1
+    first = {token: number for number, token in enumerate(start.tokens)}  # special tokens are among them
     results = {}
     for size in sizes:
-        n = max(min(len(tokens), size), start.n_first)
+        n = max(min(n_tokens, size), start.n_first)
         if asked or unreachable == "error":
             report_size(size, n, unreachable)
-        vocab = dict(zip(tokens[:n], range(n), strict=True))
+        vocab = learned.vocabulary(n)
         prefix, suffix = chosen.continuing_subword_prefix, chosen.end_of_word_suffix
         if decoder is None:
             decoders: Any = (DecodeWordPiece(prefix),)
@@ -167,7 +167,7 @@ def train_wordpiece(
             decoders = chosen_decoders(decoder, steps, prefix, suffix)
         spec = TokenizerSpec(
             WordPieceModel(vocab, unk_token, prefix, most_letters),
-            added_tokens=with_ids(chosen.special_tokens, vocab),
+            added_tokens=with_ids(chosen.special_tokens, first),
             normalizers=steps.normalizers,
             pre_tokenizers=steps.pre_tokenizers,
             post_processors=chosen_post_processors(post_processor, vocab),
