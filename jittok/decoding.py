@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 
 # Up to this many ids plain Python decodes in well under a millisecond, and no kernel needs compiling.
 _SMALL = 512
+#: Ids whose texts are made together, so that there is not all text twice.
+CHUNK_IDS = 1 << 19
+#: Bytes that the kernel copies at once: there must be as many more than it needs.
+BLOCK = 64
 
 
 class Decoder:
@@ -144,7 +149,10 @@ class Decoder:
         ids, indptr = flat_ids(batch, self.vocabulary.size)
         bounds = indptr.tolist()
         if (self.is_bytes or self._has_pieces) and len(ids) > _SMALL:
-            return self._joined_texts(ids, indptr, skip_special_tokens)
+            targets = np.arange(int(indptr[0]) + CHUNK_IDS, int(indptr[-1]), CHUNK_IDS)
+            cuts = [0, *np.searchsorted(indptr, targets).tolist(), len(bounds) - 1]
+            parts = (indptr[first : last + 1] for first, last in pairwise(cuts) if first < last)
+            return [text for part in parts for text in self._joined_texts(ids, part, skip_special_tokens)]
         return [
             self.decode(ids[begin:end], skip_special_tokens)
             for begin, end in zip(bounds, bounds[1:], strict=False)
@@ -250,7 +258,7 @@ class Decoder:
             position = -1 - total
             row = int(np.searchsorted(indptr, position, side="right")) - 1
             raise unknown_id(int(ids[position]), position - int(indptr[row]), self.vocabulary.size)
-        out = np.empty(total, dtype=np.uint8)
+        out = np.empty(total + BLOCK, dtype=np.uint8)
         if total:
             total = int(join_pieces(pieces, piece_indptr, skip, raw_flags, ids, indptr, out, out_indptr))
         return out[:total], out_indptr
@@ -260,14 +268,16 @@ class Decoder:
     ) -> list[str]:
         """Return the texts of sequences of ids, by the kernel."""
         data, out_indptr = self._joined(ids, indptr, skip_special_tokens, raw=not self.is_bytes)
-        buffer = data.tobytes()
+        buffer = memoryview(data)  # type: ignore[arg-type]
         ends = out_indptr.tolist()
         if self.is_bytes or not self._first_differs:
-            texts = [buffer[p:q].decode("utf-8", "replace") for p, q in zip(ends, ends[1:], strict=False)]
+            texts = [str(buffer[p:q], "utf-8", "replace") for p, q in zip(ends, ends[1:], strict=False)]
             return texts if self.is_bytes else [self._stripped(text) for text in texts]
         # The first token that is not skipped contributes something else than it would further on.
-        kept = np.flatnonzero(self._skip_tables[skip_special_tokens][ids] == 0)
-        kept = np.append(kept, len(ids))[np.searchsorted(kept, indptr[:-1])]
+        base, last = int(indptr[0]), int(indptr[-1])
+        kept = base + np.flatnonzero(self._skip_tables[skip_special_tokens][ids[base:last]] == 0)
+        kept = np.append(kept, last)[np.searchsorted(kept, indptr[:-1])]
+        beginnings: dict[int, str | bytes] = {}
         piece_indptr = self._pieces[1]
         texts = []
         for begin, end, place, stop in zip(ends, ends[1:], kept.tolist(), indptr[1:].tolist(), strict=False):
@@ -275,9 +285,11 @@ class Decoder:
             if place < stop:
                 first = int(ids[place])
                 begin += int(piece_indptr[first + 1] - piece_indptr[first])
-                beginning = self.token_text(first, is_first=True)
+                beginning = beginnings.get(first)
+                if beginning is None:
+                    beginning = beginnings[first] = self.token_text(first, is_first=True)
                 assert isinstance(beginning, str)  # such decoders have no raw bytes
-                text = beginning + buffer[begin:end].decode("utf-8", "replace")
+                text = beginning + str(buffer[begin:end], "utf-8", "replace")
             texts.append(self._stripped(text))
         return texts
 

@@ -7,9 +7,9 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from jittok._jit import mask_code
 from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
-from jittok.memory import Buffers, Idle, large_copy, move_to_front
+from jittok.memory import Buffers, Idle, large_copy, move_rows
 from jittok.post_processing import Framing
 from jittok.ranges import Chunk, Ranges
 from jittok.spec import Metaspace
@@ -48,10 +48,9 @@ from jittok.tables import (
     WordPieceTables,
     read_only,
 )
+from jittok.threads import Helpers, Task
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     from jittok.kernels.charsmap import NormalizedText
     from jittok.kernels.unigram_cache import PieceNumbers
     from jittok.rewriting import Rewriter, Rewritten
@@ -132,6 +131,13 @@ class Enabled(NamedTuple):
     normalized: NDArray[np.bool_]
     raises: bool  # special tokens are an error
     later: tuple[NDArray[np.bool_], ...] = ()
+
+
+class Found(NamedTuple):
+    """The added tokens of a stage in documents."""
+
+    stage: AddedTokenStage
+    rows: NDArray[np.int64]  # as find_added_tokens gives them
 
 
 class Source(NamedTuple):
@@ -310,7 +316,7 @@ class Outputs:
             self._is_full[number] = True
         self._apart[number].append((chunk, output))
 
-    def whole(self, ends: NDArray[np.int64], submit: Callable[..., Future[Any]] | None = None) -> Output:
+    def whole(self, ends: NDArray[np.int64], submit: Callable[..., Task] | None = None) -> Output:
         """The output of all documents, and `ends` as they are there, instead of those of each output.
 
         `submit` runs a function on another thread.
@@ -324,27 +330,28 @@ class Outputs:
             place = self._places[number] if output.ids is self._given[number] else -1
             pieces.append((begin, apart[0][0].first if apart else end, output, place))
             pieces += [(chunk.first, chunk.last, other, -1) for chunk, other in apart]
-        total = sum(output.used for _, _, output, _ in pieces)
-        whole, at = self._all, 0
-        # Moved to the front one after another, none of them overwrites one that is not moved yet.
-        fits = total <= len(whole.ids)
-        for _, _, output, place in pieces:
-            fits = fits and (place < 0 or at <= place)
-            at += output.used
-        if not fits:
+        targets = [0, *accumulate(output.used for _, _, output, _ in pieces)]
+        whole = self._all
+        if targets[-1] > len(whole.ids):
             whole = Output(0, *self._wanted)
-            whole.make_room(total)
-        for first, last, output, place in pieces:
-            before, n = whole.used, output.used
-            ends[first:last] += before
-            if place < 0 or not fits:
-                whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
-                continue
+            whole.make_room(targets[-1])
+            pieces = [(*piece[:3], -1) for piece in pieces]
+        moves = [(to, place, output.used) for to, (_, _, output, place) in zip(targets, pieces, strict=False) if place >= 0]
+        # In this order none overwrites one that is not moved yet.
+        to_end = [move for move in reversed(moves) if move[0] > move[1]]
+        for move in (*to_end, *(move for move in moves if move[0] < move[1])):
             for array in (whole.ids, whole.spans, whole.words):
                 if array is not None:
-                    move_to_front(array, before, place, n, submit)
-            whole.shown.update((before + row, text) for row, text in output.shown.items())
-            whole.used += n
+                    move_rows(array, *move, submit)
+        for to, (first, last, output, place) in zip(targets, pieces, strict=False):
+            n = output.used
+            ends[first:last] += to
+            if place >= 0:
+                whole.shown.update((to + row, text) for row, text in output.shown.items())
+                continue
+            whole.used = to
+            whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
+        whole.used = targets[-1]
         return whole
 
 
@@ -448,9 +455,9 @@ class Engine:
         self._lattices: Idle[Any] = Idle()  # scratch arrays and word caches of unigram models
         self._buffers = Buffers(SPARE_BYTES)
         #: Ids for each byte of the last text: only the size of arrays follows from it.
-        self._density = 0.3
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_owner = (0, 0)
+        self._density = 0.5
+        #: The process that they belong to, their number, and themselves.
+        self._helpers: tuple[int, int, Helpers | None] = (0, 0, None)
         self._model = plan.model
         #: Address of the machine code that splits, 0 without; and whether it is settled that there is none.
         self._mask_code: int | None = None
@@ -673,7 +680,7 @@ class Engine:
                 return 0
         else:
             # Nothing follows, and a chunk begins with room for as many ids as it has bytes.
-            room = min(int(1.25 * self._density * size) + CHUNK_BYTES // 2, size)
+            room = min(int(1.25 * max(self._density, 0.5) * size) + CHUNK_BYTES // 2, size)
         return room + n_special + EXTRA_IDS
 
     def _frame(self, framing: Framing, output: Output, ends: NDArray[np.int64], first: int) -> None:
@@ -688,7 +695,7 @@ class Engine:
         )  # fmt: skip
 
     def _run_all(self, run: Callable[[Chunk], object], ranges: Ranges) -> None:
-        """Run all chunks of all ranges: on this thread and on others of the pool, as many as there are ranges.
+        """Run all chunks of all ranges: on this thread and on others, as many as there are ranges.
 
         A thread that only waited for the others would interrupt them whenever one of its tasks is done. What is
         raised is what the first of the chunks that fail raises.
@@ -715,19 +722,17 @@ class Engine:
             ranges.drop(0)
             for helper in helpers:
                 if not helper.cancel():
-                    helper.result()
+                    helper.wait()
         if errors:
             raise errors[min(errors)]
 
-    def _threads(self, n: int) -> ThreadPoolExecutor:
-        """A pool of so many threads, or more. It belongs to one process: a fork makes its own."""
-        pid, size = self._pool_owner
-        if self._pool is None or pid != os.getpid() or size < n:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(n, thread_name_prefix="jittok")
-            self._pool_owner = (os.getpid(), n)
-        return self._pool
+    def _threads(self, n: int) -> Helpers:
+        """So many threads, or more. They belong to one process: a fork makes its own."""
+        pid, size, helpers = self._helpers
+        if helpers is None or pid != os.getpid() or size < n:
+            helpers = Helpers(n)
+            self._helpers = os.getpid(), n, helpers
+        return helpers
 
     def _enabled(self, special: SpecialPolicy) -> Enabled:
         """Which added tokens are wanted."""
@@ -778,7 +783,8 @@ class Engine:
     ) -> None:
         """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
         spans, words = output.spans is not None, output.words is not None
-        if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled):
+        found: list[Found] = []
+        if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled, found):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
             first = output.used
             self._append_ids(data, start, end, output, ends)
@@ -799,8 +805,13 @@ class Engine:
             return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
+            for one in found:
+                one.rows[:, 1:3] -= indptr[0]
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
-        parts = self._parts(data, indptr, first_document, enabled, spans or self._needs_sources)
+        parts = self._parts(data, indptr, first_document, enabled, spans or self._needs_sources, found)
+        if not (spans or words):
+            self._append_parts(parts, first_document, output, ends)
+            return
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids, result.shown)
@@ -821,6 +832,32 @@ class Engine:
         word = _NOTHING if output.words is None else output.words
         output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends, word)
 
+    def _append_parts(
+        self, parts: Parts, first_document: int, output: Output, ends: NDArray[np.int64]
+    ) -> None:
+        """Append the ids of parts, where nothing else is wanted."""
+        from jittok.kernels.added_parts import join_parts
+        from jittok.kernels.word_cache import EXTRA_ROOM
+
+        text = np.flatnonzero(parts.token < 0)
+        start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
+        n_bytes = int((end - start).sum())
+        n_tokens = len(parts.token) - len(text)
+        output.reserve(n_bytes + n_tokens + EXTRA_ROOM)
+        first = output.used
+        part_end = np.zeros(len(text), np.int64)
+        # SentencePiece's normalizer writes blanks.
+        has_marks = self._blank_prefix is not None and not self.plan.is_sentencepiece
+        n = self._run_kernel(
+            parts.data, start, end, n_bytes, output.ids, first + n_tokens, part_end, has_marks=has_marks
+        )
+        if self._missing_unknown >= 0:
+            begin = first + n_tokens
+            self._refuse_unknown(parts, text, output.ids[begin:n], part_end - begin, first_document)
+        output.used = join_parts(
+            _frozen(parts.document), _frozen(parts.token), _frozen(part_end), output.ids, first, ends
+        )
+
     def _parts(
         self,
         data: NDArray[np.uint8],
@@ -828,8 +865,12 @@ class Engine:
         first_document: int,
         enabled: Enabled,
         aligned: bool,
+        found: Sequence[Found] = (),
     ) -> Parts:
-        """Documents of which the first begins at 0, after all steps before the last cut."""
+        """Documents of which the first begins at 0, after all steps before the last cut.
+
+        `found` has the tokens that were found already.
+        """
         plan, n_documents = self.plan, len(indptr) - 1
         parts = Parts(
             data,
@@ -840,12 +881,14 @@ class Engine:
             None,
         )
         for stage, wanted in zip((plan.raw_tokens, *plan.later_tokens), (enabled.raw, *enabled.later), strict=True):
-            parts = self._find_added(parts, stage, wanted, enabled.raises, first_document)
+            parts = self._find_added(parts, stage, wanted, enabled.raises, first_document, found)
         if plan.codes is not None:
             parts = _with_codes(parts, plan.codes)
         if plan.normalizer is not None:
             parts = _rewrite(parts, plan.normalizer, indptr, aligned)
-        parts = self._find_added(parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document)
+        parts = self._find_added(
+            parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
+        )
         for step in plan.stages:
             parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
         return parts
@@ -972,31 +1015,39 @@ class Engine:
         return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
 
     def _is_plain(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled, found: list[Found]
     ) -> bool:
         """Whether no document holds an added token, nor anything that the normalizer changes."""
-        if not self._has_no_tokens(data, indptr, enabled):
+        if not self._has_no_tokens(data, indptr, enabled, found):
             return False
         normalizer = self.plan.normalizer
         return normalizer is None or not normalizer.changes(data, indptr[:-1], indptr[1:]).any()
 
     def _has_no_tokens(
-        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled
+        self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled, found: list[Found] | None = None
     ) -> bool:
-        """Whether no document holds an added token."""
-        if self._holds_raw(data, indptr[:-1], indptr[1:], enabled):
+        """Whether no document holds an added token. `found` receives those of the stages up to the first that has some."""
+        start, end = indptr[:-1], indptr[1:]
+        if self._holds_raw(data, start, end, enabled, found):
             return False
-        return not self._holds(self.plan.normalized_tokens, enabled.normalized, data, indptr[:-1], indptr[1:])
+        if self.plan.normalizer is not None:  # what is found here may not be what will be
+            found = None
+        return not self._holds(self.plan.normalized_tokens, enabled.normalized, data, start, end, found)
 
     def _holds_raw(
-        self, data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], enabled: Enabled
+        self,
+        data: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        enabled: Enabled,
+        found: list[Found] | None = None,
     ) -> bool:
         """Whether some text holds an added token that is found in the text as given, or begins with a language code."""
         plan = self.plan
         if plan.codes is not None and _code_ends(data, start, end)[0].size:
             return True
         stages = zip((plan.raw_tokens, *plan.later_tokens), (enabled.raw, *enabled.later), strict=True)
-        return any(self._holds(stage, wanted, data, start, end) for stage, wanted in stages)
+        return any(self._holds(stage, wanted, data, start, end, found) for stage, wanted in stages)
 
     def _holds(
         self,
@@ -1005,13 +1056,18 @@ class Engine:
         data: NDArray[np.uint8],
         start: NDArray[np.int64],
         end: NDArray[np.int64],
+        found: list[Found] | None = None,
     ) -> bool:
-        """Whether some text holds an added token of a stage."""
-        if stage is None:
+        """Whether some text holds an added token of a stage; `found` receives all of these."""
+        if stage is None or not wanted.any():
             return False
-        from jittok.added_tokens import holds_added_tokens
+        from jittok.added_tokens import find_added_tokens, holds_added_tokens
 
-        return bool(wanted.any()) and holds_added_tokens(stage.tables, wanted, data, start, end)
+        if found is None:
+            return holds_added_tokens(stage.tables, wanted, data, start, end)
+        rows = find_added_tokens(stage.tables, wanted, data, start, end)
+        found.append(Found(stage, rows))
+        return len(rows) > 0
 
     def _cleaned(
         self,
@@ -1041,19 +1097,22 @@ class Engine:
         wanted: NDArray[np.bool_],
         raises: bool,
         first_document: int,
+        found: Sequence[Found] = (),
     ) -> Parts:
-        """Cut text parts at the added tokens in them."""
+        """Cut text parts at the added tokens in them, which `found` may have: then no stage before had any."""
         if stage is None:
             return parts
         from jittok.added_tokens import find_added_tokens
 
         text = np.flatnonzero(parts.token < 0)
-        rows = find_added_tokens(stage.tables, wanted, parts.data, parts.start[text], parts.end[text])
+        rows = next((one.rows for one in found if one.stage is stage), None)
+        if rows is None:
+            rows = find_added_tokens(stage.tables, wanted, parts.data, parts.start[text], parts.end[text])
         if not len(rows):
             return parts
         if raises:
             self._refuse_special(parts, text, rows, first_document)
-        return _with_tokens(parts, text, rows)
+        return _with_tokens(parts, rows)
 
     def _refuse_special(
         self, parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64], first_document: int
@@ -1692,26 +1751,18 @@ def _larger(array: NDArray[Any], used: int, size: int, buffers: Buffers | None =
     return new
 
 
-def _with_tokens(parts: Parts, text: NDArray[np.int64], rows: NDArray[np.int64]) -> Parts:
-    """Parts with the added tokens of `rows` (number in `text`, start, end, id) cut out of the text parts."""
-    n_rows = len(rows)
-    owner = text[rows[:, 0]]
-    # Every text part gives the text before each of its tokens, each token, and the text after the last.
-    per_part = np.ones(len(parts.token), np.int64)
-    np.add.at(per_part, owner, 2)
-    first = np.cumsum(per_part) - per_part
-    source = np.repeat(np.arange(len(parts.token)), per_part)
-    start, end, token = parts.start[source], parts.end[source], parts.token[source]
-    order_in_part = np.arange(n_rows) - np.searchsorted(owner, owner, side="left")
-    place = first[owner] + 2 * order_in_part + 1
-    token[place] = rows[:, 3]
-    start[place], end[place] = rows[:, 1], rows[:, 2]
-    end[place - 1] = rows[:, 1]
-    start[place + 1] = rows[:, 2]
-    kept = (token >= 0) | (start < end) | (per_part[source] == 1)
-    return parts._replace(
-        document=parts.document[source][kept], start=start[kept], end=end[kept], token=token[kept]
-    )
+def _with_tokens(parts: Parts, rows: NDArray[np.int64]) -> Parts:
+    """Parts with the added tokens of `rows` (number among the text parts, start, end, id) cut out of the text parts."""
+    from jittok.kernels.added_parts import cut_parts
+
+    most = len(parts.token) + 2 * len(rows)
+    document, start, end = (np.empty(most, np.int64) for _ in range(3))
+    token = np.empty(most, np.int32)
+    n = cut_parts(
+        _frozen(parts.document), _frozen(parts.start), _frozen(parts.end), _frozen(parts.token), _frozen(rows),
+        document, start, end, token,
+    )  # fmt: skip
+    return parts._replace(document=document[:n], start=start[:n], end=end[:n], token=token[:n])
 
 
 def _code_ends(
@@ -1738,7 +1789,7 @@ def _with_codes(parts: Parts, model: MarianModel) -> Parts:
         return parts
     codes = [parts.data[int(start[i]) : int(e)].tobytes().decode() for i, e in zip(found, ends, strict=True)]
     ids = [model.vocab.get(code, model.unk_id) for code in codes]
-    return _with_tokens(parts, text, np.stack([found, start[found], ends, np.array(ids, np.int64)], axis=1))
+    return _with_tokens(parts, np.stack([found, start[found], ends, np.array(ids, np.int64)], axis=1))
 
 
 def _cut(parts: Parts, stage: SplitStage) -> Parts:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from jittok.threads import Task
 
 T = TypeVar("T")
 
@@ -76,19 +76,19 @@ def large_copy(array: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def move_to_front(
-    array: NDArray[Any], to: int, at: int, n: int, submit: Callable[..., Future[Any]] | None = None
+def move_rows(
+    array: NDArray[Any], to: int, at: int, n: int, submit: Callable[..., Task] | None = None
 ) -> None:
-    """Move rows of an array towards its beginning, over others.
+    """Move rows of an array over others, or over themselves.
 
     Parameters
     ----------
     array
         C-contiguous.
     to, at, n
-        Rows ``array[at : at + n]`` become ``array[to : to + n]``; `to` is not above `at`.
+        Rows ``array[at : at + n]`` become ``array[to : to + n]``.
     submit
-        What runs a function on another thread, which then moves half of much.
+        What runs a function on another thread, which then moves half of much that moves towards the beginning.
     """
     if to == at or n == 0:
         return
@@ -96,7 +96,7 @@ def move_to_front(
     size, gap = n * row, (at - to) * row
     source = array.ctypes.data + at * row
     target, half = source - gap, size // 2
-    if submit is None or size < LARGE_PAGE or gap >= half:
+    if submit is None or size < LARGE_PAGE or not 0 < gap < half:
         ctypes.memmove(target, source, size)
         return
     # The other half is written over the end of this one.
@@ -109,7 +109,7 @@ def move_to_front(
     if other.cancel():  # the other thread has not come to it
         ctypes.memmove(target + half, source + half, size - half)
     else:
-        other.result()
+        other.wait()
 
 
 class Idle(Generic[T]):

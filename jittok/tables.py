@@ -306,10 +306,13 @@ ModelTables = MergeTables | PieceTables | WordPieceTables | UnigramTables
 
 
 class AddedTokenTables(NamedTuple):
-    """The set of added tokens as an automaton; see :func:`jittok.build.added_tokens.build_added_tokens`.
+    """The set of added tokens, to be found; see :func:`jittok.build.added_tokens.build_added_tokens`.
 
-    A state is a suffix of some tokens. States are numbered breadth first from 0, the root, so that a state's
-    children are neighbours.
+    As an automaton, where there are few kinds of endings or long tokens: a state is a suffix of some tokens. States are
+    numbered breadth first from 0, the root, so that a state's children are neighbours.
+
+    As a trie, where there are many kinds of endings: an edge is eight bytes, or up to eight at the end of a token. Nodes
+    are numbered from 0, the root, in the order in which the tokens need them.
     """
 
     ids: NDArray[np.int32]  # [n_tokens], the id of each token
@@ -320,16 +323,25 @@ class AddedTokenTables(NamedTuple):
     labels: NDArray[np.uint8]  # [n_states], the byte that leads to a state; children are sorted by it
     fallback: NDArray[np.int32]  # [n_states], the state of the longest proper suffix, < the state itself
     longest: NDArray[np.int32]  # [n_states], the longest token that starts where this state stands, or -1
-    depths: NDArray[np.int32]  # [n_states], bytes of the suffix that a state is
     root_next: NDArray[np.int32]  # [256], the root's child for a byte, or 0
     endings: NDArray[np.uint8]  # [n, 3]: last byte, 1 if the one before counts, that one; none if too many
-    # Without endings. Of tokens that end with two bytes, last << 8 | the other: bit 0 if one has up to two bytes, bit
-    # L - 2 if one has L, bit 6 if one has eight or more. Of length 0 with endings.
-    gate: NDArray[np.uint8]  # [65536]
-    # A Bloom filter of the last bytes of tokens, up to eight: bit i of it is bit i & 63 of seen[i >> 6]. An L-byte
-    # ending, the last byte in the highest place, exclusive or L, times SEEN_FACTOR gives two bits: by its highest bits
-    # and by as many below. Of tokens of more than four bytes, the last four, exclusive or nothing, give the first bit too.
+    # A bitmap of beginnings, power of two; of length 0 with endings. The first eight bytes of a token, little-endian, the
+    # lower half under one mask, exclusive or the upper half under another one and moved up by 5 bits, times
+    # PREFIX_FACTOR modulo 2**32, shifted down, give a bit; bit i is bit i & 31 of prefixes[i >> 5]. Where all tokens
+    # have five bytes or more, they give the second bit of a pair, and what follows the first byte gives the first.
+    prefixes: NDArray[np.uint32]
+    # Another one, of more bytes: the first eight under a mask, times SEEN_FACTOR, shifted down; bit i is bit i & 63 of
+    # beginnings[i >> 6].
+    beginnings: NDArray[np.uint64]  # [power of two]
+    # A bitmap of the tokens of up to eight bytes, and of the first eight of others: by the hash of the edge from the root,
+    # shifted down, bit i is bit i & 63 of seen[i >> 6]. The hash of an edge of L bytes, the last in the highest place, is
+    # these exclusive or L exclusive or the node times NODE_FACTOR, times SEEN_FACTOR.
     seen: NDArray[np.uint64]  # [power of two]
+    # Edges as an open-addressing table by the highest bits of the hash: the bytes as there, and node << 4 | L, 0 if free.
+    slots: NDArray[np.uint64]  # [2 * power of two]
+    edge_tokens: NDArray[np.int32]  # [power of two], the token that ends with an edge, or -1
+    edge_nodes: NDArray[np.int32]  # [power of two], the node that an edge of eight bytes leads to, or -1
+    node_kinds: NDArray[np.uint8]  # [n_nodes], lengths of edges: bit L - 1 for L bytes
     word_page_of: NDArray[np.uint16]  # two levels as in CodepointClasses; class 1: a word character
     word_class_of: NDArray[np.uint8]
     numbers: NDArray[np.int64]  # see ADDED_TOKENS_* below
@@ -345,12 +357,21 @@ TOKEN_SPECIAL = 16
 #: Positions in ``AddedTokenTables.numbers``.
 ADDED_TOKENS_MAX_LENGTH = 0  # of a token, in bytes
 ADDED_TOKENS_SKIPPING = 1  # 1: a token that is found but not wanted hides what it covers; 0: it does not
-ADDED_TOKENS_SHIFT = 2  # 64 less the bits of an index into ``seen``
-ADDED_TOKENS_ASCII_SPACE = 3  # 1: the white space that tokens take with them is that of ASCII only
-ADDED_TOKENS_NUMBERS = 4
+ADDED_TOKENS_ASCII_SPACE = 2  # 1: the white space that tokens take with them is that of ASCII only
+ADDED_TOKENS_LOW_MASK = 3  # of ``prefixes``
+ADDED_TOKENS_HIGH_MASK = 4
+ADDED_TOKENS_PREFIX_SHIFT = 5
+ADDED_TOKENS_PREFIX_PAIRS = 6  # 1: there are pairs of bits
+ADDED_TOKENS_BEGINNING_MASK = 7  # of ``beginnings``
+ADDED_TOKENS_BEGINNING_SHIFT = 8
+ADDED_TOKENS_SEEN_SHIFT = 9
+ADDED_TOKENS_SLOT_SHIFT = 10
+ADDED_TOKENS_NUMBERS = 11
 
-#: See ``AddedTokenTables.seen``.
+#: See ``AddedTokenTables``.
 SEEN_FACTOR = 0x9E3779B97F4A7C15
+NODE_FACTOR = 0xC2B2AE3D27D4EB4F
+PREFIX_FACTOR = 0x9E3779B1
 
 
 class SubstitutionTables(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jittok import errors, spec
+from jittok import added_tokens, errors, spec
 from jittok._jit import JIT_DISABLED
 from jittok.added_tokens import find_added_tokens
 from jittok.build import added_tokens as build_module
@@ -20,7 +20,7 @@ from jittok.build.added_tokens import build_added_tokens
 from jittok.formats import json_parts, tokenizer_json
 from jittok.kernels import added_tokens as kernels
 from jittok.spec import AddedToken
-from jittok.tables import AddedTokenTables
+from jittok.tables import ADDED_TOKENS_PREFIX_PAIRS, AddedTokenTables
 from jittok.unicode.normalization import load_word_classes
 
 SPACES = (
@@ -45,7 +45,7 @@ def find(tables: AddedTokenTables, texts: list[str], enabled=None, capacity: int
     wanted = np.ones(len(tables.ids), dtype=np.bool_) if enabled is None else np.array(enabled, dtype=np.bool_)
     while True:
         out = np.empty((capacity, 4), dtype=np.int64)
-        count = kernels.find_added_tokens(tables, wanted, data, starts, ends, 0, len(texts), out)
+        count = added_tokens._find(tables, wanted, data, starts, ends, 0, len(texts), out)
         if count >= 0:
             break
         assert -count >= 2 * capacity
@@ -130,7 +130,7 @@ def test_equals_the_oracle(tokens, text, enabled, skipping, filtered, long):
     tokens = [AddedToken(i, *as_tuple(token)) for i, token in enumerate(tokens)]
     enabled = enabled[: len(tokens)]
     tables = build(tokens, skipping=skipping, filtered=filtered)
-    assert (len(tables.gate) > 0) == filtered
+    assert (len(tables.prefixes) > 0) == filtered
     expected = to_bytes(oracle(tokens, text, enabled, skipping), text)
     assert find(tables, [text], enabled) == expected
     joined = find(tables, ["a<", text, "", text], enabled)
@@ -276,13 +276,23 @@ def test_many_kinds_of_endings():
     assert tables.endings.tolist() == [[ord(">"), 0, 0]]
 
 
-def test_hostile_tokens_take_linear_time():
+@pytest.mark.parametrize("filtered", [False, True])
+def test_hostile_tokens_take_linear_time(filtered):
     """Every prefix of a long run is a token; a search that goes back would take hours."""
     n = 300_000 if is_compiled() else 600
     tokens = [AddedToken(i, "a" * (i + 1)) for i in range(300)] + [AddedToken(300, "a" * (n // 2) + "b")]
-    rows = find(build_added_tokens(tokens), ["a" * n, "a" * n + "b"])
+    rows = find(build(tokens, filtered=filtered), ["a" * n, "a" * n + "b"])
     assert [row[2] - row[1] for row in rows if row[0] == 0] == [300] * (n // 300)
     assert [row[3] for row in rows if row[0] == 1] == [299] * (n // 600) + [300]
+
+
+def test_too_much_work_is_left_to_the_automaton():
+    """The trie would go down a long token at every place."""
+    n = 100_000 if is_compiled() else 3000
+    tokens = [AddedToken(0, "a" * 400 + "b"), *(AddedToken(i, chr(98 + i) * 2) for i in range(1, 20))]
+    tables = build(tokens)
+    assert len(tables.prefixes) and len(tables.labels) > 400
+    assert find(tables, ["a" * n + "b" + "dd"]) == [[0, n - 400, n + 1, 0], [0, n + 1, n + 3, 2]]
 
 
 def test_white_space_is_measured_once():
@@ -358,13 +368,15 @@ def test_many_strings_are_sorted_as_few_are(contents):
             np.testing.assert_array_equal(one, other)
 
 
-def test_many_random_tokens_in_text():
+@pytest.mark.parametrize("least", [2, 4, 5])  # from five on, neighbours share a look at the bitmap
+def test_many_random_tokens_in_text(least):
     n = 50_000 if is_compiled() else 300
     chooser = random.Random(3)
-    contents = {"".join(chooser.choices("abcdefgh", k=chooser.randint(2, 12))) for _ in range(n)}
-    contents = sorted(contents | {"\u65e5" * 3, "abc\u00e9"})
+    contents = {"".join(chooser.choices("abcdefgh", k=chooser.randint(least, 12))) for _ in range(n)}
+    contents = sorted(contents | {"\u65e5" * 3, "abcd\u00e9"})
     tables = build_added_tokens([AddedToken(i, content) for i, content in enumerate(contents)])
-    assert len(tables.gate)
+    assert len(tables.prefixes)
+    assert tables.numbers[ADDED_TOKENS_PREFIX_PAIRS] == (least == 5)
     place_of = {content: i for i, content in enumerate(contents)}
     for size in (0, 1, 7, 8, 9, 300, 6000 if is_compiled() else 50):
         text = "".join(chooser.choices("abcdefgh\u00e9\u65e5 ", k=size))

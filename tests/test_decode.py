@@ -1,3 +1,4 @@
+import json
 import random
 
 import numpy as np
@@ -6,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import decoders, rank_spec, real
 
-from jittok import errors, spec
+import jittok
+from jittok import decoding, errors, spec
 from jittok.decoding import Decoder, fallback_byte
 from jittok.encodings import Batch
 from jittok.vocabulary import Vocabulary, build_vocabulary
@@ -282,7 +284,6 @@ def test_fallback_byte():
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 255), max_size=40))
 def test_small_and_large_paths_agree(row):
-    from jittok import decoding
     from jittok.vocabulary import byte_alphabet
 
     if "both" not in _CACHE:
@@ -302,3 +303,28 @@ def test_small_and_large_paths_agree(row):
 
 
 _CACHE = {}
+
+
+@pytest.mark.parametrize("name", ["byte level", "word pieces"])
+@pytest.mark.parametrize("skip", [False, True])
+def test_many_texts_are_decoded_in_parts(name, skip, monkeypatch):
+    if name == "byte level":
+        tok = jittok.load_default()
+    else:
+        vocab = {"[PAD]": 0, "[UNK]": 1, "a": 2, "##b": 3, "##" + "long" * 40: 4, "##é": 5}
+        model = {"type": "WordPiece", "vocab": vocab, "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
+        model["max_input_chars_per_word"] = 100
+        added = {"id": 0, "content": "[PAD]", "special": True, "normalized": False}
+        added |= dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+        decoder = {"type": "WordPiece", "prefix": "##", "cleanup": False}
+        block = {"version": "1.0", "model": model, "added_tokens": [added], "decoder": decoder}
+        tok = jittok.load_bytes(json.dumps(block).encode())
+    rng = np.random.default_rng(1)
+    rows = [rng.integers(0, tok.vocab_size, size).astype(np.int32) for size in rng.integers(0, 90, 60)]
+    one_by_one = [tok.decode(row, skip_special_tokens=skip) for row in rows]
+    monkeypatch.setattr(decoding, "CHUNK_IDS", 100)
+    monkeypatch.setattr(decoding, "_SMALL", -1)
+    assert tok.decode_batch(rows, skip_special_tokens=skip) == one_by_one
+    indptr = np.cumsum([7, *map(len, rows)])
+    flat = np.concatenate([np.zeros(7, np.int32), *rows])
+    assert tok.decode_batch((flat, indptr), skip_special_tokens=skip) == one_by_one

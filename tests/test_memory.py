@@ -1,12 +1,12 @@
 """Memory that is used again, and what threads take and give back."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from jittok.memory import LARGE_PAGE, Buffers, Idle, move_to_front
+from jittok.memory import LARGE_PAGE, Buffers, Idle, move_rows
+from jittok.threads import Helpers
 
 
 def test_memory_is_used_again_only_when_nobody_holds_it():
@@ -65,16 +65,16 @@ def test_a_thread_gets_its_own_thing_again():
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("gap", [0, 1, 7, 1000, 300_000, 900_000])
 @pytest.mark.parametrize("busy", [None, False, True])
-def test_rows_move_to_the_front(kind, gap, busy):
-    n = 700_000
-    array = np.arange(4 * n, dtype=kind).reshape(-1, 2) if kind is np.int64 else np.arange(2 * n, dtype=kind)
-    expected = array[gap + 5 : gap + 5 + n // 2].copy(), array[gap + 5 + n // 2 :].copy(), array[:5].copy()
-    with ThreadPoolExecutor(1) as pool:
-        wait = threading.Event()
-        if busy:
-            pool.submit(wait.wait)
-        move_to_front(array, 5, gap + 5, n // 2, None if busy is None else pool.submit)
-        wait.set()
-    np.testing.assert_array_equal(array[5 : 5 + n // 2], expected[0])
-    np.testing.assert_array_equal(array[gap + 5 + n // 2 :], expected[1])
-    np.testing.assert_array_equal(array[:5], expected[2])
+def test_rows_are_moved(kind, gap, busy):
+    n = 350_000
+    shape = (-1,) if kind is np.int32 else (-1, 2)
+    given = np.arange(4 * n * len(shape), dtype=kind).reshape(shape)
+    helpers, wait = Helpers(1), threading.Event()
+    if busy:
+        helpers.submit(wait.wait)
+    for to, at in ((5, gap + 5), (gap + 5, 5)):
+        array, expected = given.copy(), given.copy()
+        expected[to : to + n] = given[at : at + n]
+        move_rows(array, to, at, n, None if busy is None else helpers.submit)
+        np.testing.assert_array_equal(array, expected)
+    wait.set()

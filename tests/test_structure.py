@@ -21,7 +21,7 @@ PACKAGE = Path(jittok.__file__).parent
 #: stands on its own line or further up in this list.
 LAYERS = [
     ["jittok.errors"],
-    ["jittok.spec", "jittok.tables", "jittok.memory", "jittok.ranges"],
+    ["jittok.spec", "jittok.tables", "jittok.memory", "jittok.ranges", "jittok.threads"],
     ["jittok.unicode"],
     ["jittok._jit", "jittok._native", "jittok._linker", "jittok._compiler", "jittok._mask_code", "jittok._background"]
     + ["jittok.kernels.machine", "jittok.kernels.machine_code"],

@@ -21,8 +21,19 @@ _TINY = 500
 _SMALL = 20_000
 #: So many strings whose order the first bytes do not decide are sorted by Python, which compares long ones quickly.
 _FEW = 1000
-#: Bits of the filter for each token: with two of them set, one in seventy other endings passes.
-_BITS_PER_TOKEN = 16
+#: Tokens of more bytes than this are found by the automaton where the trie would take too much work.
+_LONG = 64
+#: Bits of each bitmap for every entry, at least; and at most, where it is small.
+_BITS_PER_ENTRY = 8
+_MOST_BITS_PER_ENTRY = 64
+#: Bits of the index of a bitmap that stays in the first-level cache; and of the largest one.
+_SMALL_BITMAP = 17
+_LARGE_BITMAP = 23
+#: Of a byte that some tokens do not have, these bits count, so that what follows such a token is one of few.
+_CLASS = 7
+#: Entries of `beginnings`, for each token and in all.
+_MOST_FOLLOWING = 32
+_MOST_ENTRIES = 1 << 20
 #: Characters that are looked at to find tokens which reach into others: tokens in use need less than a million.
 _MOST_LEVEL_WORK = 1 << 26
 
@@ -53,7 +64,9 @@ def build_added_tokens(
 
     Notes
     -----
-    About 17 bytes for each byte of the tokens, and linear time but for sorting them. The answer for overlapping tokens
+    Tokens with few kinds of endings, and sets with long ones, become an automaton: about 13 bytes for each byte of the
+    tokens, and linear time but for sorting them. Those with many kinds of endings become a trie: 50 to 100 bytes for each
+    token of up to eight bytes, in linear time. The answer for overlapping tokens
     that tiktoken leaves to the order of a hash table is here the longest.
     """
     from jittok.kernels import added_tokens as kernels
@@ -63,63 +76,186 @@ def build_added_tokens(
     indptr = np.zeros(len(contents) + 1, dtype=np.int64)
     indptr[1:] = np.cumsum(np.fromiter(map(len, contents), dtype=np.int64, count=len(contents)))
     lengths = np.diff(indptr)
-    # Zeros in front, so that eight bytes can be read before any place.
-    data = np.frombuffer(bytes(8) + b"".join(contents), dtype=np.uint8)
-    indptr += 8
-    order = read_only(_sorted_backwards(data, indptr, contents))
-
-    n_bytes = int(lengths[order].sum())
-    child_start = np.zeros(n_bytes + 2, dtype=np.int32)
-    labels = np.zeros(n_bytes + 1, dtype=np.uint8)
-    fallback = np.zeros(n_bytes + 1, dtype=np.int32)
-    longest = np.full(n_bytes + 1, -1, dtype=np.int32)
-    depths = np.zeros(n_bytes + 1, dtype=np.int32)
-    strings = np.zeros(n_bytes, dtype=np.uint8)
-    scratch = np.zeros((4, len(order)), dtype=np.int32)
-    arguments = (
-        order, read_only(indptr), read_only(data), child_start, labels, fallback, longest, depths, strings, scratch
-    )  # fmt: skip
-    build: Any = kernels.build_automaton
-    if n_bytes < _TINY or (n_bytes < _SMALL and not is_compiled(build, *arguments)):
-        # Single items of a memoryview are read twice as fast as those of an array.
-        views: list[Any] = [memoryview(array) for array in arguments]  # type: ignore[arg-type]
-        n_states = getattr(build, "py_func", build)(*views)
-    else:
-        n_states = build(*arguments)
-    # Most tokens begin or end alike, so that far less is used than there might have been.
-    used = [array[:n_states].copy() for array in (labels, fallback, longest, depths)]
-    child_start = child_start[: n_states + 1].copy()
-
-    root_next = np.zeros(256, dtype=np.int32)
-    n_children = int(child_start[1])
-    root_next[labels[1:n_children]] = np.arange(1, n_children)
+    # Zeros around, so that eight bytes can be read at any place, and before it.
+    data = read_only(np.frombuffer(bytes(8) + b"".join(contents) + bytes(8), dtype=np.uint8))
+    indptr = read_only(indptr + 8)
+    order = np.flatnonzero(lengths)
+    endings = _endings(_last_bytes(data, indptr[order + 1], lengths[order]), kernels.MAX_ENDINGS)
+    has_trie = len(order) > 0 and not len(endings)
+    max_length = lengths.max(initial=0)
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
-    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = lengths[order].max(initial=0)
+    numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max_length
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
     numbers[tables.ADDED_TOKENS_ASCII_SPACE] = int(ascii_space)
-    endings = _endings(_last_bytes(data, indptr[order + 1], lengths[order]), kernels.MAX_ENDINGS)
-    gate, seen = np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.uint64)
-    if len(order) and not len(endings):
-        gate, seen, numbers[tables.ADDED_TOKENS_SHIFT] = _filter(data, indptr[order + 1], lengths[order])
+    automaton = _automaton(data, indptr, contents, has_trie and max_length <= _LONG)
+    trie = _trie(data, indptr, has_trie, numbers)
     word_page_of, word_class_of = _word_classes(added)
     return tables.AddedTokenTables(
         ids=read_only(added.ids.astype(np.int32)),
         lengths=read_only(lengths.astype(np.int32)),
         flags=added.flags,
-        shorter=read_only(_shorter(contents, order, skipping)),
-        child_start=read_only(child_start),
-        labels=read_only(used[0]),
-        fallback=read_only(used[1]),
-        longest=read_only(used[2]),
-        depths=read_only(used[3]),
-        root_next=read_only(root_next),
+        shorter=read_only(_shorter(contents, skipping)),
         endings=read_only(endings),
-        gate=read_only(gate),
-        seen=read_only(seen),
         word_page_of=word_page_of,
         word_class_of=word_class_of,
         numbers=read_only(numbers),
+        **{name: read_only(array) for name, array in (automaton | trie).items()},
     )
+
+
+def _automaton(
+    data: NDArray[np.uint8], indptr: NDArray[np.int64], contents: list[bytes], is_empty: bool
+) -> dict[str, NDArray[Any]]:
+    """The automaton's fields of :class:`~jittok.tables.AddedTokenTables`; `is_empty`: of one without tokens."""
+    from jittok.kernels import added_tokens as kernels
+
+    order = np.zeros(0, np.int32) if is_empty else _sorted_backwards(data, indptr, contents)
+    n_bytes = int(np.diff(indptr)[order].sum())
+    child_start = np.zeros(n_bytes + 2, dtype=np.int32)
+    labels = np.zeros(n_bytes + 1, dtype=np.uint8)
+    fallback = np.zeros(n_bytes + 1, dtype=np.int32)
+    longest = np.full(n_bytes + 1, -1, dtype=np.int32)
+    strings = np.zeros(n_bytes, dtype=np.uint8)
+    scratch = np.zeros((4, len(order)), dtype=np.int32)
+    arguments = (read_only(order), indptr, data, child_start, labels, fallback, longest, strings, scratch)
+    build = _choose(kernels.build_automaton, n_bytes, arguments)
+    if build is kernels.build_automaton:
+        n_states = build(*arguments)
+    else:
+        # Single items of a memoryview are read twice as fast as those of an array.
+        views: list[Any] = [memoryview(array) for array in arguments]  # type: ignore[arg-type]
+        n_states = build(*views)
+    # Most tokens begin or end alike, so that far less is used than there might have been.
+    used = {
+        name: array[:n_states].copy()
+        for name, array in (("labels", labels), ("fallback", fallback), ("longest", longest))
+    }
+    child_start = child_start[: n_states + 1].copy()
+    root_next = np.zeros(256, dtype=np.int32)
+    n_children = int(child_start[1])
+    root_next[labels[1:n_children]] = np.arange(1, n_children)
+    return {"child_start": child_start, "root_next": root_next, **used}
+
+
+def _choose(kernel: Any, n_bytes: int, arguments: tuple[Any, ...]) -> Any:
+    """The kernel, or its plain Python where that is done sooner."""
+    if n_bytes < _TINY or (n_bytes < _SMALL and not is_compiled(kernel, *arguments)):
+        return getattr(kernel, "py_func", kernel)
+    return kernel
+
+
+def _trie(
+    data: NDArray[np.uint8], indptr: NDArray[np.int64], has_trie: bool, numbers: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """The trie's fields of :class:`~jittok.tables.AddedTokenTables`; those of no tokens without `has_trie`.
+
+    What belongs to it of `numbers` is written.
+    """
+    begins, lengths = indptr[:-1], np.diff(indptr)
+    if not has_trie:
+        begins, lengths = begins[:0], lengths[:0]
+    n_edges = int(((lengths + 7) >> 3).sum())
+    bits = max(2 * n_edges, 2).bit_length()
+    shift = numbers[tables.ADDED_TOKENS_SLOT_SHIFT] = 64 - bits
+    slots = np.zeros(2 << bits, dtype=np.uint64)
+    edge_tokens, edge_nodes = np.full(1 << bits, -1, dtype=np.int32), np.full(1 << bits, -1, dtype=np.int32)
+    node_kinds = np.zeros(n_edges + 1, dtype=np.uint8)
+    n_nodes = 1
+    if has_trie:
+        from jittok.kernels.added_prefixes import insert_tokens
+
+        arguments = indptr, data, int(shift), slots, edge_tokens, edge_nodes, node_kinds
+        n_nodes = _choose(insert_tokens, int(lengths.sum()), arguments)(*arguments)
+    # The edges from the root are the beginnings of all tokens, each once.
+    owners = slots[1::2]
+    at_root = np.flatnonzero((owners > 0) & (owners < 16))
+    length = owners[at_root].astype(np.int64)
+    chunks = slots[::2][at_root]
+    words = chunks >> (np.uint64(64) - np.uint64(8) * length.astype(np.uint64))
+    factor = np.uint64(tables.SEEN_FACTOR)
+    bits = _index_bits(len(words))
+    shift = numbers[tables.ADDED_TOKENS_SEEN_SHIFT] = 64 - bits
+    seen = _bitmap((chunks ^ length.astype(np.uint64)) * factor >> np.uint64(shift), bits)
+    return {
+        "prefixes": _prefixes(words, length, numbers) if has_trie else np.zeros(0, dtype=np.uint32),
+        "beginnings": _beginnings(words, length, numbers) if has_trie else np.zeros(1, dtype=np.uint64),
+        "seen": seen.view(np.uint64),
+        "slots": slots,
+        "edge_tokens": edge_tokens,
+        "edge_nodes": edge_nodes,
+        "node_kinds": node_kinds[:n_nodes].copy(),
+    }
+
+
+def _index_bits(n_entries: int) -> int:
+    """Bits of the index of a bitmap with so many entries."""
+    bits = (_BITS_PER_ENTRY * n_entries).bit_length()
+    if bits < _SMALL_BITMAP:
+        bits = min((_MOST_BITS_PER_ENTRY * n_entries).bit_length(), _SMALL_BITMAP)
+    return min(max(bits, 6), _LARGE_BITMAP)
+
+
+def _bitmap(places: NDArray[np.uint64], bits: int) -> NDArray[np.uint8]:
+    """Bytes of a bitmap of ``2**bits`` bits."""
+    is_set = np.zeros(1 << bits, dtype=np.bool_)
+    is_set[places.astype(np.int64)] = True
+    return np.packbits(is_set, bitorder="little")
+
+
+def _prefixes(words: NDArray[np.uint64], lengths: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """`prefixes` of :class:`~jittok.tables.AddedTokenTables`, from the first bytes of tokens, little-endian."""
+    least = min(int(lengths.min()), 4)
+    pairs = int(lengths.min() > 4)
+    masks = [0xFF] * least + [_CLASS] * (5 - least)
+    groups = [_following(words >> np.uint64(8 * i), lengths - i, masks) for i in range(1 + pairs)]
+    bits = _index_bits(sum(map(len, groups)))
+    shift = 32 + pairs - bits
+    numbers[tables.ADDED_TOKENS_LOW_MASK] = _joined(masks[:4])
+    numbers[tables.ADDED_TOKENS_HIGH_MASK] = _joined(masks[4:])
+    numbers[tables.ADDED_TOKENS_PREFIX_SHIFT] = shift
+    numbers[tables.ADDED_TOKENS_PREFIX_PAIRS] = pairs
+    places = []
+    for entries in groups:
+        mixed = (entries ^ (entries >> np.uint64(32) << np.uint64(5))) * np.uint64(tables.PREFIX_FACTOR)
+        places.append((mixed & np.uint64(0xFFFFFFFF)) >> np.uint64(shift))
+    if pairs:
+        places = [places[1] << np.uint64(1), places[0] << np.uint64(1) | np.uint64(1)]
+    return _bitmap(np.concatenate(places), bits).view(np.uint32)
+
+
+def _beginnings(words: NDArray[np.uint64], lengths: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """`beginnings` of :class:`~jittok.tables.AddedTokenTables`: of as many bytes as there is room for."""
+    masks = [0xFF] * min(int(lengths.min()), 7)  # a mask of all eight would not fit in a number
+    entries = _following(words, lengths, masks)
+    most = min(_MOST_FOLLOWING * len(words), _MOST_ENTRIES)
+    while len(masks) < 8:
+        # What shorter tokens are followed by is one of eight more, each.
+        n = len(masks) + 1
+        if sum(int((lengths == k).sum()) << (3 * (n - k)) for k in range(1, n)) + int((lengths >= n).sum()) > most:
+            break
+        masks.append(_CLASS)
+        entries = _following(words, lengths, masks)
+    bits = _index_bits(len(entries))
+    numbers[tables.ADDED_TOKENS_BEGINNING_MASK] = _joined(masks)
+    numbers[tables.ADDED_TOKENS_BEGINNING_SHIFT] = 64 - bits
+    return _bitmap(entries * np.uint64(tables.SEEN_FACTOR) >> np.uint64(64 - bits), bits).view(np.uint64)
+
+
+def _following(words: NDArray[np.uint64], lengths: NDArray[np.int64], masks: list[int]) -> NDArray[np.uint64]:
+    """The first bytes of tokens under masks; of shorter ones, with everything that may follow them."""
+    words = words & np.uint64(_joined(masks))
+    groups = [words[lengths >= len(masks)]]
+    for n in range(int(lengths.min()), len(masks)):
+        some = words[lengths == n]
+        for place in range(n, len(masks)):
+            following = np.arange(masks[place] + 1, dtype=np.uint64) << np.uint64(8 * place)
+            some = (some[:, None] | following).ravel()
+        groups.append(some)
+    return np.concatenate(groups)
+
+
+def _joined(masks: list[int]) -> int:
+    return sum(mask << (8 * place) for place, mask in enumerate(masks))
 
 
 def levels(contents: Sequence[str]) -> list[list[int]]:
@@ -227,16 +363,21 @@ def _no_word_classes() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
     return read_only(np.zeros(0x110000 >> 7, dtype=np.uint16)), read_only(np.zeros(128, dtype=np.uint8))
 
 
-def _shorter(contents: list[bytes], order: NDArray[np.int32], skipping: bool) -> NDArray[np.int32]:
-    """For each token the longest other token that it begins with, or -1; -1 for all if `skipping`."""
+def _shorter(contents: list[bytes], skipping: bool) -> NDArray[np.int32]:
+    """For each token the longest other token that it begins with, or -1; -1 for all if `skipping`.
+
+    Of equal tokens the first counts.
+    """
     shorter = np.full(len(contents), -1, dtype=np.int32)
     if skipping:
         return shorter
     # In lexical order the tokens that a token begins with are on a stack.
     stack: list[tuple[bytes, int]] = []
-    for content, index in sorted((contents[index], index) for index in order.tolist()):
+    for content, index in sorted((content, index) for index, content in enumerate(contents) if content):
         while stack and not content.startswith(stack[-1][0]):
             stack.pop()
+        if stack and stack[-1][0] == content:
+            continue
         if stack:
             shorter[index] = stack[-1][1]
         stack.append((content, index))
@@ -272,35 +413,3 @@ def _endings(ends: Iterable[bytes], limit: int) -> NDArray[np.uint8]:
     for last, kinds in sorted(before.items()):
         rows += [(last, 0, 0)] if kinds is None else [(last, 1, value) for value in sorted(kinds)]
     return np.array(rows if len(rows) <= limit else [], dtype=np.uint8).reshape(-1, 3)
-
-
-def _filter(
-    data: NDArray[np.uint8], ends: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint64], int]:
-    """`gate`, `seen` and the shift of :class:`~jittok.tables.AddedTokenTables`."""
-    gate = np.zeros(1 << 16, dtype=np.uint8)
-    for last in np.unique(data[ends[lengths == 1] - 1]).tolist():
-        gate[last << 8 : (last + 1) << 8] = 1
-    long = lengths > 1
-    ends, lengths = ends[long], np.minimum(lengths[long], 8)
-    pairs = (data[ends - 1].astype(np.int64) << 8) | data[ends - 2]
-    for length in range(2, 9):
-        gate[pairs[lengths == length]] |= np.uint8(1 << (length - 2))
-    bits = max(10, (_BITS_PER_TOKEN * len(ends)).bit_length())
-    seen = np.zeros(1 << bits, dtype=np.bool_)
-    # Of longer ones, the last four bytes as if they were all, with a length that none has.
-    four = ends[lengths > 4]
-    key = np.zeros(len(four), np.uint64)
-    for i in range(4):
-        key |= data[four - 1 - i].astype(np.uint64) << np.uint64(56 - 8 * i)
-    seen[key * np.uint64(tables.SEEN_FACTOR) >> np.uint64(64 - bits)] = True
-    long = lengths > 2
-    ends, lengths = ends[long], lengths[long]
-    key = np.zeros(len(ends), np.uint64)
-    for i in range(8):
-        byte = np.where(i < lengths, data[ends - 1 - i], 0)
-        key |= byte.astype(np.uint64) << np.uint64(56 - 8 * i)
-    hashed = (key ^ lengths.astype(np.uint64)) * np.uint64(tables.SEEN_FACTOR)
-    seen[hashed >> np.uint64(64 - bits)] = True
-    seen[(hashed >> np.uint64(64 - 2 * bits)) & np.uint64((1 << bits) - 1)] = True
-    return gate, np.packbits(seen, bitorder="little").view("<u8").astype(np.uint64), 64 - bits

@@ -78,6 +78,9 @@ def bpe_tokenizers() -> Iterator[Any]:
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
     many = tuple(spec.AddedToken(300 + number, f"<reserved {number}>", special=True) for number in range(2000))
     yield Tokenizer(spec.TokenizerSpec(model=spec.RankModel(ranks), added_tokens=many, reference="tiktoken"))
+    # and with tokens of many kinds of endings, which are found in another way
+    words = tuple(spec.AddedToken(300 + number, f"word {number} {chr(97 + number % 26)}") for number in range(2500))
+    yield Tokenizer(spec.TokenizerSpec(model=spec.RankModel(ranks), added_tokens=words, reference="tiktoken"))
     vocab = {letter: number for number, letter in enumerate(["<unk>", "a", "b", "ab", "<end>"])}
     end = spec.TemplatePiece(0, None, (4,), ("<end>",))
     first, second = spec.TemplatePiece(0, "A"), spec.TemplatePiece(1, "B")

@@ -5,6 +5,9 @@ left. At each position its state then knows the longest token that starts there,
 tokens are; a sweep from left to right picks those that do not overlap. Reading forwards instead would have
 to go back after each failed attempt at a longer token, which is quadratic for tokens such as "a" and
 "aaaaaaab".
+
+It suits tokens that end alike, as ``<|end|>`` and others of its kind do: places where none ends are passed over
+quickly. Tokens that end in many ways are found by how they begin, see :mod:`jittok.kernels.added_prefixes`.
 """
 
 from __future__ import annotations
@@ -14,14 +17,12 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import equal_bits, highest_bit, load64, multiply
+from jittok.kernels.machine import equal_bits, highest_bit
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
     ADDED_TOKENS_ASCII_SPACE,
     ADDED_TOKENS_MAX_LENGTH,
-    ADDED_TOKENS_SHIFT,
     ADDED_TOKENS_SKIPPING,
-    SEEN_FACTOR,
     TOKEN_SINGLE_WORD,
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
@@ -36,12 +37,16 @@ SPACE = 16
 #: How many kinds of token endings the search compares at most.
 MAX_ENDINGS = 8
 
-_FACTOR = np.uint64(SEEN_FACTOR)
-
-#: The kinds of five bytes and more, where that of eight is the highest bit.
-_LONG_KINDS = 0xF0
-#: The kinds of one to four bytes, as they are in the gate.
-_SHORT_KINDS = 7
+#: Positions in the state of a search.
+BEGIN = 0  # of the segment
+END = 1
+LOW = 2  # where the next match may start
+TAKEN = 3  # end of the previous row
+SPACE_START = 4  # a run of white space that was measured already
+SPACE_END = 5
+COUNT = 6  # rows
+WORK = 7  # looks into a table of tokens
+STATE = 8
 
 
 @helper
@@ -80,45 +85,73 @@ def _last_ending(data: Any, low: Any, position: Any, endings: Any) -> int:
 
 
 @inlined
-def _is_unlikely(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> bool:
-    """Whether no token ends before `end`, which is 8 or more, as far as two, or four, bytes tell."""
-    kinds = int(gate[np.uint64((np.uint64(data[np.uint64(end - 1)]) << np.uint64(8)) | np.uint64(data[np.uint64(end - 2)]))])
-    hashed = multiply((load64(data, end - 8) >> np.uint64(32)) << np.uint64(32), _FACTOR)
-    place = hashed >> np.uint64(shift)
-    four = np.int64(seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1))
-    return (kinds & _SHORT_KINDS) | (kinds * four) == 0
+def begin_segment(state: Any, begin: int, end: int) -> int:
+    """Make ready for another segment."""
+    state[BEGIN] = begin
+    state[END] = end
+    for place in (LOW, TAKEN, SPACE_START, SPACE_END):
+        state[place] = begin
+    return 0
 
 
-@helper
-def _may_end(gate: Any, seen: Any, shift: Any, data: Any, end: Any) -> int:
-    """Whether a token may end before `end`; see AddedTokenTables.gate. 1 for some places where none does."""
-    if end < 8:
-        return 1
-    kinds = int(gate[(np.int64(data[end - 1]) << 8) | np.int64(data[end - 2])])
-    if kinds & 1:
-        return 1
-    # The last byte counts most: of what is loaded it is the highest already.
-    word = load64(data, end - 8)
-    length = 8
-    left = kinds << 1 & 255
-    if left & _LONG_KINDS:
-        # One look for all longer ones: whether any of them ends with these four bytes.
-        hashed = multiply((word >> np.uint64(32)) << np.uint64(32), _FACTOR)
-        place = hashed >> np.uint64(shift)
-        if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1) == np.uint64(0):
-            left = left << 4 & 255
-            length = 4
-    while left:
-        if left & 128:
-            low = np.uint64(64 - 8 * length)
-            hashed = multiply(((word >> low) << low) ^ np.uint64(length), _FACTOR)
-            place = hashed >> np.uint64(shift)
-            if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
-                place = (hashed << np.uint64(64 - shift)) >> np.uint64(shift)
-                if seen[place >> np.uint64(6)] >> (place & np.uint64(63)) & np.uint64(1):
-                    return 1
-        left = left << 1 & 255
-        length -= 1
+@inlined
+def take_match(tables: Any, enabled: Any, data: Any, segment: int, match: int, token: int, state: Any, out: Any) -> int:
+    """Write the row of a match, the leftmost from LOW on and the longest there, if it counts; move LOW behind it."""
+    if not enabled[token]:
+        if tables.numbers[ADDED_TOKENS_SKIPPING]:
+            state[LOW] = match + tables.lengths[token]
+            return 0
+        while token >= 0 and not enabled[token]:
+            token = tables.shorter[token]
+        if token < 0:
+            return 0
+    begin = state[BEGIN]
+    end = state[END]
+    start = match
+    stop = match + tables.lengths[token]
+    state[LOW] = stop
+    flags = tables.flags[token]
+    if flags & TOKEN_SINGLE_WORD:
+        touched = 0
+        if start > begin:
+            touched = _character(tables.word_page_of, tables.word_class_of, data, start_before(data, start))
+        if stop < end:
+            touched |= _character(tables.word_page_of, tables.word_class_of, data, stop)
+        if touched & WORD:
+            return 0
+    if flags & (TOKEN_STRIP_LEFT | TOKEN_STRIP_RIGHT):
+        # A character of white space: its length in bytes with SPACE.
+        most_space = SPACE | 1 if tables.numbers[ADDED_TOKENS_ASCII_SPACE] else SPACE | 7
+        if flags & TOKEN_STRIP_LEFT:
+            taken = state[TAKEN]
+            if start < taken:
+                start = taken
+            while start > taken:
+                previous = start_before(data, start)
+                character = _character(tables.word_page_of, tables.word_class_of, data, previous)
+                if character & SPACE == 0 or character > most_space:
+                    break
+                start = previous
+        if flags & TOKEN_STRIP_RIGHT:
+            if stop < state[SPACE_START] or stop > state[SPACE_END]:
+                space_end = stop
+                while space_end < end:
+                    character = _character(tables.word_page_of, tables.word_class_of, data, space_end)
+                    if character & SPACE == 0 or character > most_space:
+                        break
+                    space_end += character & 7
+                state[SPACE_START] = stop
+                state[SPACE_END] = space_end
+            stop = state[SPACE_END]
+        if start >= stop:  # its text is all taken already
+            return 0
+    count = state[COUNT]
+    out[count, 0] = segment
+    out[count, 1] = start
+    out[count, 2] = stop
+    out[count, 3] = tables.ids[token]
+    state[COUNT] = count + 1
+    state[TAKEN] = stop
     return 0
 
 
@@ -167,7 +200,7 @@ def may_hold_added_tokens(endings: Any, data: Any, starts: Any, ends: Any, first
 
 @kernel
 def find_added_tokens(
-    tables: Any, enabled: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any, out: Any
+    tables: Any, enabled: Any, data: Any, starts: Any, ends: Any, first: Any, last: Any, state: Any, out: Any
 ) -> int:
     """Find the added tokens in segments of text.
 
@@ -191,6 +224,8 @@ def find_added_tokens(
         Segments as byte ranges of `data`, at boundaries of characters.
     first, last : int
         Only the segments ``first <= i < last`` are searched.
+    state : int64[STATE]
+        Scratch.
     out : int64[capacity, 4]
         Receives rows (segment, start byte, end byte, token id) in order; its end serves as scratch space.
 
@@ -203,155 +238,79 @@ def find_added_tokens(
     Notes
     -----
     Time is linear in the bytes of the segments, and with tokens of up to `WINDOW` bytes memory is that of
-    the rows plus at most `WINDOW` candidates. Where no token is near, a byte costs a look at the kinds of endings, with
-    many kinds into a filter of endings, and the automaton does not run; it stops where the tokens that it may be in
-    cannot end where they would. Built without `skipping`, tokens not enabled that begin with
+    the rows plus at most `WINDOW` candidates. Where no token is near, a byte costs a look at the kinds of endings, if
+    these are few, and the automaton does not run. Built without `skipping`, tokens not enabled that begin with
     each other cost one step for each such prefix. Source: A. Aho, M. Corasick, "Efficient string matching",
     1975; the rules are those of tokenizers 0.23.3 and tiktoken 0.14.0.
     """
     capacity = out.shape[0]
-    count = 0
+    state[COUNT] = 0
     if tables.ids.shape[0] == 0:
         return 0
     max_length = tables.numbers[ADDED_TOKENS_MAX_LENGTH]
-    hides = tables.numbers[ADDED_TOKENS_SKIPPING]
-    # A character of white space: its length in bytes with SPACE.
-    most_space = SPACE | 1 if tables.numbers[ADDED_TOKENS_ASCII_SPACE] else SPACE | 7
     window = WINDOW if max_length < WINDOW else max_length
     child_start = tables.child_start
     labels = tables.labels
     fallback = tables.fallback
     longest = tables.longest
     root_next = tables.root_next
-    word_page_of = tables.word_page_of
-    word_class_of = tables.word_class_of
     endings = tables.endings
     filtered = endings.shape[0] > 0
-    depths = tables.depths
-    gate = tables.gate
-    seen = tables.seen
-    shift = tables.numbers[ADDED_TOKENS_SHIFT]
-    gated = gate.shape[0] > 0
     for segment in range(first, last):
         begin = starts[segment]
         end = ends[segment]
-        low = begin  # start of the window, and of the next match
-        taken = begin  # end of the previous row
-        space_start = begin  # a run of white space that was measured already
-        space_end = begin
+        begin_segment(state, begin, end)
+        low = begin  # start of the window
         while low < end:
             middle = low + window if low + window < end else end
             high = middle + max_length - 1 if middle + max_length - 1 < end else end
             # From right to left: every place where a token starts, and the longest such token, from the end of
             # `out` downwards.
             found = 0
-            state = 0
+            node = 0
             position = high
             while position > low:
-                if state == 0 and filtered:
+                if node == 0 and filtered:
                     position = _last_ending(data, low, position, endings)
-                    if position == low:
-                        break
-                elif state == 0 and gated:
-                    while position > low:
-                        # Without branches but one that is seldom taken, for nearly all text.
-                        if position >= 8 and _is_unlikely(gate, seen, shift, data, position):
-                            position -= 1
-                        elif _may_end(gate, seen, shift, data, position) == 0:
-                            position -= 1
-                        else:
-                            break
                     if position == low:
                         break
                 position -= 1
                 byte = data[position]
                 child = 0
-                before = state
-                while state != 0:
-                    child = child_start[state]
-                    past = child_start[state + 1]
+                while node != 0:
+                    child = child_start[node]
+                    past = child_start[node + 1]
                     while child < past and labels[child] < byte:
                         half = (child + past) >> 1
                         if labels[half] < byte:
                             child = half + 1
                         else:
                             past = half
-                    if child < child_start[state + 1] and labels[child] == byte:
+                    if child < child_start[node + 1] and labels[child] == byte:
                         break
-                    state = fallback[state]
-                fell = state != before
-                state = child if state != 0 else root_next[byte]
-                if gated and fell:
-                    while state != 0 and _may_end(gate, seen, shift, data, position + depths[state]) == 0:
-                        state = fallback[state]
-                if state != 0 and longest[state] >= 0 and position < middle:
-                    if count + found == capacity:
+                    node = fallback[node]
+                node = child if node != 0 else root_next[byte]
+                if node != 0 and longest[node] >= 0 and position < middle:
+                    if state[COUNT] + found == capacity:
                         return -(2 * capacity + WINDOW)
                     found += 1
                     out[capacity - found, 1] = position
-                    out[capacity - found, 3] = longest[state]
+                    out[capacity - found, 3] = longest[node]
             # From left to right: those that do not overlap.
             for row in range(capacity - found, capacity):
                 match = out[row, 1]
-                if match < low:
-                    continue
-                token = out[row, 3]
-                if not enabled[token]:
-                    if hides:
-                        low = match + tables.lengths[token]
-                        continue
-                    while token >= 0 and not enabled[token]:
-                        token = tables.shorter[token]
-                    if token < 0:
-                        continue
-                start = match
-                stop = match + tables.lengths[token]
-                low = stop
-                flags = tables.flags[token]
-                if flags & TOKEN_SINGLE_WORD:
-                    touched = 0
-                    if start > begin:
-                        touched = _character(word_page_of, word_class_of, data, start_before(data, start))
-                    if stop < end:
-                        touched |= _character(word_page_of, word_class_of, data, stop)
-                    if touched & WORD:
-                        continue
-                if flags & TOKEN_STRIP_LEFT:
-                    if start < taken:
-                        start = taken
-                    while start > taken:
-                        previous = start_before(data, start)
-                        character = _character(word_page_of, word_class_of, data, previous)
-                        if character & SPACE == 0 or character > most_space:
-                            break
-                        start = previous
-                if flags & TOKEN_STRIP_RIGHT:
-                    if stop < space_start or stop > space_end:
-                        space_start = stop
-                        space_end = stop
-                        while space_end < end:
-                            character = _character(word_page_of, word_class_of, data, space_end)
-                            if character & SPACE == 0 or character > most_space:
-                                break
-                            space_end += character & 7
-                    stop = space_end
-                if start >= stop:  # its text is all taken already
-                    continue
-                out[count, 0] = segment
-                out[count, 1] = start
-                out[count, 2] = stop
-                out[count, 3] = tables.ids[token]
-                count += 1
-                taken = stop
-            if low < middle:
-                low = middle
-    return count
+                if match >= state[LOW]:
+                    take_match(tables, enabled, data, segment, match, out[row, 3], state, out)
+            if state[LOW] < middle:
+                state[LOW] = middle
+            low = state[LOW]
+    return state[COUNT]
 
 
 @kernel
 def build_automaton(
-    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, depths: Any,
-    strings: Any, current: Any,
+    order: Any, indptr: Any, data: Any, child_start: Any, labels: Any, fallback: Any, longest: Any, strings: Any,
+    current: Any,
 ) -> int:  # fmt: skip
     """Build the automaton of distinct tokens, read backwards.
 
@@ -361,7 +320,7 @@ def build_automaton(
         The tokens, sorted by what they are when read backwards; not empty.
     indptr : int64[n_tokens + 1], data : uint8[m]
         Token i is ``data[indptr[i]:indptr[i + 1]]``.
-    child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest, depths : int32[n_bytes + 1]
+    child_start : int32[n_bytes + 2], labels : uint8[n_bytes + 1], fallback, longest : int32[n_bytes + 1]
         Output, see :class:`AddedTokenTables`; of the `n_bytes` that these tokens have in all.
     strings : uint8[n_bytes]
         Scratch: the tokens backwards, one after another.
@@ -388,15 +347,12 @@ def build_automaton(
     n_states = 1
     fallback[0] = 0
     longest[0] = -1
-    depths[0] = 0
     child_start[0] = 1
-    depth = 0
     closed = 0  # states below this one know where their children start
     while n_active > 0:
         kept = 0
         parent = -1
         label = -1
-        depth += 1
         for i in range(n_active):
             at = int(current[0, i])
             byte = int(strings[at])
@@ -409,7 +365,6 @@ def build_automaton(
                 label = byte
                 labels[n_states] = byte
                 longest[n_states] = -1
-                depths[n_states] = depth
                 # The fallback: the first state on the parent's chain that has such a child.
                 chain = state
                 fallback[n_states] = 0

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._jit import helper, kernel
+from .machine import copy_block
 from .utf8 import sequence_length
 
 
@@ -53,7 +54,8 @@ def join_pieces(
     ids, indptr
         int32[total], int64[n + 1]: text `d` is ``ids[indptr[d]:indptr[d + 1]]``.
     out
-        uint8[m] receives the bytes. If m is 0 nothing is written: the call only measures.
+        uint8[m] receives the bytes, and up to 64 of any value behind them. If m is 0 nothing is written: the call
+        only measures.
     out_indptr
         int64[n + 1] receives the row pointers of `out`; when measuring, upper bounds of them.
 
@@ -65,35 +67,44 @@ def join_pieces(
 
     Notes
     -----
-    Linear in the output. Measure first: with ``m > 0`` smaller than the measure, writing is unchecked.
+    Linear in the output. Measure first: with ``m > 0`` less than 64 above the measure, writing is unchecked.
     """
     size = len(skip)
     writing = len(out) > 0
     has_raw = len(raw) > 0
-    length = 0
+    blocks = np.int64(len(pieces)) - 64  # the last place where a block begins
+    length = np.int64(0)
     out_indptr[0] = 0
     for document in range(len(indptr) - 1):
         run = length  # where the current run of raw bytes began
-        for position in range(int(indptr[document]), int(indptr[document + 1])):
-            token = int(ids[position])
-            if token < 0 or token >= size or skip[token] == 2:
+        for position in range(np.int64(indptr[document]), np.int64(indptr[document + 1])):
+            token = np.int64(ids[np.uint64(position)])
+            if token < 0 or token >= size or skip[np.uint64(token)] == 2:
                 return -1 - position
-            if skip[token] == 1:
+            if skip[np.uint64(token)] == 1:
                 continue
-            begin = int(piece_indptr[token])
-            end = int(piece_indptr[token + 1])
-            is_raw = has_raw and raw[token] == 1
+            begin = np.int64(piece_indptr[np.uint64(token)])
+            end = np.int64(piece_indptr[np.uint64(token + 1)])
+            is_raw = has_raw and raw[np.uint64(token)] == 1
             if not writing:
                 length += 3 if is_raw else end - begin
                 continue
             if has_raw and not is_raw:
-                length = _close_run(out, run, length)
-            for k in range(begin, end):
-                out[length] = pieces[k]
+                length = np.int64(_close_run(out, run, length))
+            # Whole blocks; the next token overwrites what is too much.
+            after = length + end - begin
+            while begin < end and begin <= blocks:
+                copy_block(out, length, pieces, begin)
+                begin += 64
+                length += 64
+            while begin < end:
+                out[np.uint64(length)] = pieces[np.uint64(begin)]
+                begin += 1
                 length += 1
+            length = after
             if not is_raw:
                 run = length
         if writing and has_raw:
-            length = _close_run(out, run, length)
+            length = np.int64(_close_run(out, run, length))
         out_indptr[document + 1] = length
     return length

@@ -175,6 +175,21 @@ def put_places(array: Any, index: int, bits: np.uint64, base: int) -> None:
 
 
 @machine_operation
+def prefix_bits(array: Any, index: int, prefixes: Any, low: int, high: int, shift: int) -> np.uint64:
+    """Which of the 64 places from `index` of a uint8 array have their bit in a bitmap; see ``AddedTokenTables.prefixes``.
+
+    Reads 71 bytes. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
+def prefix_bits_of_two(array: Any, index: int, prefixes: Any, low: int, high: int, shift: int) -> np.uint64:
+    """As ``prefix_bits``, where the bitmap has pairs of bits, by the bytes at the second of two places."""
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
 def or_masks(words: Any, result: int, a: int, b: int) -> None:
     """The 32 words from `result` become those from `a` or those from `b`."""
     words[int(result) : int(result) + 32] = words[int(a) : int(a) + 32] | words[int(b) : int(b) + 32]

@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 
 from jittok import _jit
 from jittok.kernels import machine
+from jittok.tables import PREFIX_FACTOR
 
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _V64 = ir.VectorType(_I8, 64)
@@ -568,6 +569,74 @@ def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.uint64, types.int64), code
+
+
+def _prefix_code(both: bool) -> Any:
+    """Code for ``prefix_bits``, or for ``prefix_bits_of_two`` with `both`."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return _I64(0)
+
+        def every(number: int) -> Any:
+            return ir.Constant(_IDS, [number] * 16)
+
+        def splat(value: Any) -> Any:
+            single = builder.insert_element(ir.Constant(_IDS, ir.Undefined), builder.trunc(value, _I32), _I32(0))
+            return builder.shuffle_vector(single, single, every(0))
+
+        base = _byte_pointer(context, builder, signature.args[2], arguments[2], _I64(0))
+        kind = ir.FunctionType(_IDS, [_IDS, base.type, _IDS, _LANES, _I32])
+        gather = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.mask.gather.dpi.512")
+        low, high, shift = (splat(value) for value in arguments[3:6])
+
+        def words(offset: int) -> Any:  # at every fourth place from there on
+            place = builder.add(arguments[1], _I64(offset))
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], place)
+            value = builder.load(builder.bitcast(pointer, _IDS.as_pointer()))
+            value.align = 1
+            return value
+
+        found = every(0)
+        for i in (1, 3) if both else range(4):
+            rest = builder.shl(builder.and_(words(i + 4), high), every(5))
+            mixed = builder.xor(builder.and_(words(i), low), rest)
+            place = builder.lshr(builder.mul(mixed, every(PREFIX_FACTOR)), shift)
+            if both:
+                place = builder.shl(place, every(1))
+            index = builder.lshr(place, every(5))
+            word = builder.call(gather, [every(0), base, index, ir.Constant(_LANES, [1] * 16), _I32(4)])
+            bits = builder.lshr(word, builder.and_(place, every(31)))
+            if both:  # the lower bit is for the place before
+                bits = builder.or_(builder.and_(bits, every(1)), builder.shl(builder.and_(bits, every(2)), every(7)))
+                bits = builder.shl(bits, every(8 * (i - 1)))
+            else:
+                bits = builder.shl(builder.and_(bits, every(1)), every(8 * i))
+            found = builder.or_(found, bits)
+        is_found = builder.icmp_unsigned("!=", builder.bitcast(found, _V64), ir.Constant(_V64, [0] * 64))
+        return builder.bitcast(is_found, _I64)
+
+    return code
+
+
+def _prefix_type(array: Any, prefixes: Any) -> Any:
+    return types.uint64(array, types.int64, prefixes, types.int64, types.int64, types.int64)
+
+
+@intrinsic
+def prefix_bits(
+    typing_context: Any, array: Any, index: Any, prefixes: Any, low: Any, high: Any, shift: Any
+) -> Any:
+    """Which of the 64 places from `index` have their bit in a bitmap of beginnings; only with wide vectors."""
+    return _prefix_type(array, prefixes), _prefix_code(False)
+
+
+@intrinsic
+def prefix_bits_of_two(
+    typing_context: Any, array: Any, index: Any, prefixes: Any, low: Any, high: Any, shift: Any
+) -> Any:
+    """As ``prefix_bits``, where two neighbours share a look; only with wide vectors."""
+    return _prefix_type(array, prefixes), _prefix_code(True)
 
 
 _W32 = ir.VectorType(_I64, 32)
