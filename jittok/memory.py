@@ -93,8 +93,8 @@ def move_rows(
     if to == at or n == 0:
         return
     row = array.nbytes // len(array)
-    size, gap = n * row, (at - to) * row
-    source = array.ctypes.data + at * row
+    size, gap = int(n) * row, int(at - to) * row  # NumPy's numbers are none of ctypes'
+    source = array.ctypes.data + int(at) * row
     target, half = source - gap, size // 2
     if submit is None or size < LARGE_PAGE or not 0 < gap < half:
         ctypes.memmove(target, source, size)

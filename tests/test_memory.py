@@ -75,6 +75,6 @@ def test_rows_are_moved(kind, gap, busy):
     for to, at in ((5, gap + 5), (gap + 5, 5)):
         array, expected = given.copy(), given.copy()
         expected[to : to + n] = given[at : at + n]
-        move_rows(array, to, at, n, None if busy is None else helpers.submit)
+        move_rows(array, np.int64(to), at, np.int64(n), None if busy is None else helpers.submit)
         np.testing.assert_array_equal(array, expected)
     wait.set()
