@@ -189,7 +189,7 @@ class ColumnVocab(Mapping[str, int]):
         return dict, (self._load(),)
 
 
-class _LazyTuple(Sequence[Any]):
+class LazyTuple(Sequence[Any]):
     """What is as good as a tuple, which is made when it is looked at."""
 
     @cached_property
@@ -203,7 +203,7 @@ class _LazyTuple(Sequence[Any]):
         return iter(self._items)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, tuple | _LazyTuple):
+        if isinstance(other, tuple | LazyTuple):
             return self._items == tuple(other)
         return NotImplemented
 
@@ -217,7 +217,7 @@ class _LazyTuple(Sequence[Any]):
         return tuple, (self._items,)
 
 
-class ColumnMerges(_LazyTuple):
+class ColumnMerges(LazyTuple):
     """Merges in order of rank.
 
     Parameters
@@ -252,7 +252,7 @@ class ColumnMerges(_LazyTuple):
         return len(self._places[0])
 
 
-class ColumnPieces(_LazyTuple):
+class ColumnPieces(LazyTuple):
     """Tokens, of which one may come twice.
 
     Parameters

@@ -328,6 +328,7 @@ def test_pickle_equality_and_fingerprint(tmp_path):
     assert (pickle.dumps(tok), tok.fingerprint) == before  # calls change nothing
     again = pickle.loads(pickle.dumps(tok))
     assert again == tok
+    assert again.spec == tok.spec and tok.spec == again.spec
     assert hash(again) == hash(tok)
     assert again.encode("abab<s>") == tok.encode("abab<s>") == [2, 2, 3]
     assert tok != 3

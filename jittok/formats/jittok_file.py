@@ -14,7 +14,7 @@ import mmap
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -66,6 +66,7 @@ from jittok.tables import (
     VocabularyTables,
     WordPieceTables,
 )
+from jittok.token_columns import LazyTuple
 from jittok.vocabulary import added_token_flags
 
 if TYPE_CHECKING:
@@ -537,22 +538,17 @@ class _StoredTokens(Mapping[Any, int]):
         return len(self._arrays[2])
 
 
-class _StoredMerges(Sequence[tuple[str, str]]):
+class _StoredMerges(LazyTuple):
     """Merges whose strings are made when they are first looked at."""
 
     def __init__(self, vocab: _StoredTokens, pairs: NDArray[np.int32]):
         self._vocab = vocab
         self._pairs = pairs
-        self._items: tuple[tuple[str, str], ...] | None = None
 
-    def _load(self) -> tuple[tuple[str, str], ...]:
-        if self._items is None:
-            token = {identifier: string for string, identifier in self._vocab.items()}
-            self._items = tuple((token[left], token[right]) for left, right in self._pairs.tolist())
-        return self._items
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._load()[index]
+    @cached_property
+    def _items(self) -> tuple[tuple[str, str], ...]:
+        token = {identifier: string for string, identifier in self._vocab.items()}
+        return tuple((token[left], token[right]) for left, right in self._pairs.tolist())
 
     def __len__(self) -> int:
         return len(self._pairs)
