@@ -336,6 +336,10 @@ class Outputs:
             whole = Output(0, *self._wanted)
             whole.make_room(targets[-1])
             pieces = [(*piece[:3], -1) for piece in pieces]
+        for _, _, output, place in pieces:
+            # Ids that outgrew their stretch have left it, but their spans may be there still, where others go now.
+            if place < 0 and output.spans is not None and np.may_share_memory(output.spans, whole.spans):
+                output.spans = output.spans[: output.used].copy()
         moves = [(to, place, output.used) for to, (_, _, output, place) in zip(targets, pieces, strict=False) if place >= 0]
         # In this order none overwrites one that is not moved yet.
         to_end = [move for move in reversed(moves) if move[0] > move[1]]

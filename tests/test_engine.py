@@ -362,9 +362,10 @@ def test_dropped_characters_leave_the_words_where_they_are(tmp_path):
 
 @pytest.mark.parametrize("order", [[0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]])
 @pytest.mark.parametrize("spans", [False, True])
-@pytest.mark.parametrize("rooms", [[20_000, 20_000], [100, 20_000], [20_000, 100], [1500, 20_000]])
-def test_outputs_of_ranges_become_one(order, spans, rooms):
-    # Two threads, and which of them is next; also with room for less than there is.
+@pytest.mark.parametrize("rooms", [[20_000, 20_000], [100, 20_000], [20_000, 100], [1500, 20_000], [1500, 9000]])
+@pytest.mark.parametrize("asked", [0, 8000])
+def test_outputs_of_ranges_become_one(order, spans, rooms, asked):
+    # Two threads, and which of them is next; also with room for less than there is, or than is asked for.
     sizes = np.random.default_rng(sum(order)).integers(0, 400, 40)
     expected = np.arange(sizes.sum(), dtype=np.int32)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -383,6 +384,7 @@ def test_outputs_of_ranges_become_one(order, spans, rooms):
         ends[:] = output.used + np.cumsum(sizes[chunk.first : chunk.last])
         ids = expected[bounds[chunk.first] : bounds[chunk.last]]
         pairs = np.stack([ids, ids + 1], axis=1).astype(np.int64)
+        output.reserve(asked)
         output.add(ids, pairs if spans else None, -ids if spans else None)
         outputs.put(chunk, output, ends)
     assert sorted(found) == list(range(40))
