@@ -6,6 +6,7 @@ of the spans, and the template puts special tokens around the sequences.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
@@ -199,6 +200,10 @@ def room_for(first: int, second: int, room: int, strategy: Strategy) -> tuple[in
     return (first - excess, second) if strategy == "only_first" else (first, second - excess)
 
 
+#: Rows of one text or pair, at most, where windows of two texts are combined, or of one that a template holds twice.
+MOST_COMBINED = 1 << 18
+
+
 def combinations(counts: Sequence[int]) -> list[tuple[int, ...]]:
     """Return which windows of its sequences make up each row, by their numbers, in the reference's order.
 
@@ -213,7 +218,17 @@ def combinations(counts: Sequence[int]) -> list[tuple[int, ...]]:
     list
         The first windows of all sequences come first; then, of every further sequence, each of its windows with
         each row but the first of those before it, and at last its further windows with their first row.
+
+    Raises
+    ------
+    ArgumentError
+        Windows of more than one sequence make more than MOST_COMBINED rows.
     """
+    if counts and max(counts) < math.prod(counts) > MOST_COMBINED:
+        raise ArgumentError(
+            f"windows of several texts are combined with each other, {' times '.join(f'{n:,}' for n in counts)} rows; "
+            f"expected at most {MOST_COMBINED:,}. Give a greater max_length, or leave further windows out"
+        )
     rows: list[tuple[int, ...]] = [()]
     for count in counts:
         first, later = rows[0], rows[1:]
@@ -608,9 +623,9 @@ class PostProcessor:
         for row in long.tolist():
             try:
                 cuts = self._cuts(lengths[row].tolist(), template, truncation)
+                chosen = combinations([len(cuts[kind]) for kind in kinds]) if overflowing else [(0,) * len(kinds)]
             except ArgumentError as error:
                 raise ArgumentError(f"text {row}: {error}") from None
-            chosen = combinations([len(cuts[kind]) for kind in kinds]) if overflowing else [(0,) * len(kinds)]
             made = [[cuts[kind][number] for kind, number in zip(kinds, numbers, strict=True)] for numbers in chosen]
             replaced[row] = np.array(made, dtype=np.int64).reshape(len(chosen), len(kinds), 2)
         if not replaced:

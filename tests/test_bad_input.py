@@ -110,6 +110,8 @@ def test_missing_files(tmp_path):
         jittok.load(tmp_path / "nothing.json")
     with pytest.raises(JittokError, match=str(tmp_path)):
         jittok.load(tmp_path)
+    with pytest.raises(MissingFileError, match="is empty"):
+        jittok.load("")
 
 
 @pytest.mark.parametrize(

@@ -461,6 +461,23 @@ def test_windows_of_templates_with_texts_more_than_once_or_never(single, pair, w
                 assert kept.to_lists() == [rows[begin].ids.tolist() for begin in begins]
 
 
+def test_a_template_that_combines_too_many_windows_is_an_error():
+    pieces = [{"Sequence": {"id": "A", "type_id": 0}}] * 2
+    block = {"type": "TemplateProcessing", "single": pieces, "pair": [*pieces, {"Sequence": {"id": "B", "type_id": 0}}]}
+    block["special_tokens"] = {}
+    vocab = {"a": 0, "b": 1}
+    document = {"version": "1.0", "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "a"}, "post_processor": block}
+    document["pre_tokenizer"] = {"type": "WhitespaceSplit"}
+    tokenizer = jittok.load_bytes(json.dumps(document).encode())
+    text = "a b " * 600
+    with pytest.raises(errors.ArgumentError, match="combined with each other, 600 times 600"):
+        tokenizer.encode(text, max_length=2)
+    with pytest.raises(errors.ArgumentError, match="text 1: windows of several"):
+        tokenizer.encode_batch(["a", text], max_length=2, overflowing=True)
+    assert tokenizer.encode_batch(["a", text], max_length=2).to_lists() == [[0, 0], [0, 1, 0, 1]]
+    assert len(tokenizer.encode_batch([text], max_length=300, overflowing=True)) == 16
+
+
 def framed_by(block):
     vocab = {"a": 0, "b": 1, "<s>": 2, "</s>": 3}
     model = {"type": "WordLevel", "vocab": vocab, "unk_token": "a"}

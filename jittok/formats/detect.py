@@ -112,6 +112,8 @@ def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
         )
     if format is not None and format not in FORMATS:
         raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+    if not os.fspath(path):
+        raise MissingFileError("the path of a tokenizer is empty; for the current folder give '.'")
     file = Path(os.fsdecode(path))
     try:
         is_directory = stat.S_ISDIR(os.stat(str(file)).st_mode)
