@@ -3,6 +3,7 @@
 import base64
 import json
 
+import numpy as np
 import pytest
 
 import jittok
@@ -156,3 +157,16 @@ def test_a_reference_that_is_not_installed(files, capsys, monkeypatch):
     assert "ids:        not compared" in out and "tokenizers is not installed" in out
     assert main(["compare", "default", f"tokenizers:{files / 'a.json'}", str(files / "corpus.txt")]) == 1
     assert "tokenizers is not installed" in capsys.readouterr().err
+
+
+def test_columns_of_bytes_and_of_strings_that_are_no_text(files, capsys):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    contents = [b"one line", b"no \xff text"]
+    bounds, data = pa.py_buffer(np.array([0, 8, 17], np.int32).tobytes()), pa.py_buffer(b"".join(contents))
+    columns = {"bytes": pa.array(contents), "large": pa.array(contents, pa.large_binary())}
+    columns["strings"] = pa.Array.from_buffers(pa.string(), 2, [None, bounds, data])
+    for name, column in columns.items():
+        parquet.write_table(pa.table({"text": column}), files / f"{name}.parquet")
+        assert main(["compare", "default", str(files / "a.json"), str(files / f"{name}.parquet")]) == 0
+        assert "documents:  2," in capsys.readouterr().out

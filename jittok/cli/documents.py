@@ -137,5 +137,10 @@ def _strings(texts: Any) -> Iterator[str]:
         data, bounds = texts[0], texts[1].tolist()
         for begin, end in zip(bounds, bounds[1:], strict=False):
             yield data[begin:end].tobytes().decode("utf-8", "replace")
+    elif isinstance(texts, list):
+        yield from texts
     else:
-        yield from (text if isinstance(text, str) else text.as_py() for text in texts)
+        import pyarrow
+
+        for text in texts.cast(pyarrow.large_binary()):  # which a column of strings may be, too: some are no UTF-8
+            yield text.as_py().decode("utf-8", "replace")

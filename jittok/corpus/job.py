@@ -29,6 +29,9 @@ from jittok.errors import ArgumentError, MissingFileError, OutputError
 
 OnError = Literal["stop", "skip"]
 
+#: Ids of a packed sequence, at most: a row is held in memory.
+MOST_IN_SEQUENCE = 1 << 27
+
 
 @dataclass
 class Summary:
@@ -133,8 +136,11 @@ def encode_corpus(
         raise ArgumentError(f"on_error={on_error!r}: expected 'stop' or 'skip'")
     if shard_tokens is not None and shard_tokens < 1:
         raise ArgumentError(f"shard_tokens is {shard_tokens}; give 1 or more")
-    if (format == "packed") != (sequence_length is not None) or (sequence_length is not None and sequence_length < 1):
-        raise ArgumentError("packed sequences, and only these, need a length of 1 or more: --format packed --seq-len N")
+    is_length = sequence_length is not None and 1 <= sequence_length <= MOST_IN_SEQUENCE
+    if (format == "packed") != (sequence_length is not None) or (format == "packed" and not is_length):
+        raise ArgumentError(
+            f"packed sequences, and only these, need a length, 1 to {MOST_IN_SEQUENCE:,} ids: --format packed --seq-len N"
+        )
     sources = find_sources(inputs, kind)
     if not sources:
         raise ArgumentError("no input is given")
