@@ -322,6 +322,20 @@ def taken(parts: list[Texts], starts: NDArray[np.int64], first: int, last: int) 
     return Texts(_read_only(data), _read_only(bounds), True, all(part.is_checked for part in parts))
 
 
+def codepoints_below(data: NDArray[np.uint8]) -> int:
+    """A number that all codepoints of valid UTF-8 are below, at most 0x110000: arrays of all of them fill slowly.
+
+    Parameters
+    ----------
+    data
+        uint8[m].
+    """
+    most = int(data.max(initial=0))
+    if most < 0xE0:
+        return 0x80 if most < 0x80 else 0x800
+    return 0x10000 if most < 0xF0 else min((most - 0xEF) << 18, 0x110000)
+
+
 def check_texts(texts: Texts, first_number: int) -> None:
     """Raise unless all bytes of `texts`, the first of which is number `first_number`, are valid UTF-8.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jittok.errors import UnsupportedError
 from jittok.tables import read_only
+from jittok.text import codepoints_below
 from jittok.token_columns import Columns
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 #: Positions in units are int32.
 MOST_UNITS = (1 << 29) - 1
-_N_CODEPOINTS = 0x110000
-#: Codepoints in text whose bytes are all smaller.
-_N_BEFORE = ((0x80, 0x80), (0xE0, 0x800), (0xF0, 0x10000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +92,7 @@ def build_double_array(root: str, strings: Columns, ids: NDArray[np.integer[Any]
     most = n_characters + 1
     slots = 1 << max(3, (2 * most).bit_length())
     trie = Trie(*(np.zeros(most, np.int32) for _ in Trie._fields))
-    # By the largest first byte: fresh memory for a few characters of all there are takes longer than the rest.
-    largest = int(data.max(initial=0))
-    label_count = np.zeros(next((n for byte, n in _N_BEFORE if largest < byte), _N_CODEPOINTS), np.int32)
+    label_count = np.zeros(codepoints_below(data), np.int32)
     edge_keys, edge_nodes = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
     numbers = read_only(np.concatenate([[-1], ids]).astype(np.int32))
     found = insert_tokens(read_only(data), read_only(indptr), numbers, edge_keys, edge_nodes, trie, label_count)

@@ -54,7 +54,7 @@ def insert_tokens(
         Scratch, zero.
     trie : Trie
         Output, with room for a node for each codepoint, and the root.
-    label_count : int32[0x110000]
+    label_count : int32[more than the largest codepoint]
         Output, zero before: edges with each codepoint.
 
     Returns

@@ -19,11 +19,11 @@ from jittok.errors import ArgumentError, ArgumentTypeError
 from jittok.memory import zeros
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.tables import read_only
-from jittok.text import texts_from
+from jittok.text import codepoints_below, texts_from
 from jittok.training.counting import load_run, merged_by_parts, save_run, sorted_words
 from jittok.training.progress import Progress
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
-from jittok.training.texts import TextBatch, TextReport, codepoints_below, read_texts
+from jittok.training.texts import TextBatch, TextReport, read_texts
 from jittok.training.word_counts import WordCounts, check_order, check_words
 from jittok.training.workers import Workers
 

@@ -124,14 +124,6 @@ def _count(reasons: dict[str, int], reason: str, n: int) -> None:
         reasons[reason] = reasons.get(reason, 0) + int(n)
 
 
-def codepoints_below(data: NDArray[np.uint8]) -> int:
-    """A number that all codepoints of valid UTF-8 are below, at most 0x110000: arrays of all of them fill slowly."""
-    most = int(data.max(initial=0))
-    if most < 0xE0:
-        return 0x80 if most < 0x80 else 0x800
-    return 0x10000 if most < 0xF0 else min((most - 0xEF) << 18, 0x110000)
-
-
 def read_texts(
     texts: object,
     report: TextReport,

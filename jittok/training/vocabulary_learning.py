@@ -27,10 +27,10 @@ from jittok.spec import (
     PostProcessor,
 )
 from jittok.tables import read_only
+from jittok.text import codepoints_below
 from jittok.token_columns import ColumnMerges, Columns, ColumnVocab
 from jittok.training.progress import Checkpoint, Progress, check_no_words, warn_caller
 from jittok.training.steps import Steps, read_steps, steps_from_settings
-from jittok.training.texts import codepoints_below
 from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
 
 if TYPE_CHECKING:
