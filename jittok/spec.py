@@ -59,12 +59,13 @@ class AddedTokens(Sequence[AddedToken]):
         ``TOKEN_*`` bits of :mod:`jittok.tables`.
     """
 
-    __slots__ = ("contents", "flags", "ids")
+    __slots__ = ("_rises", "contents", "flags", "ids")
 
     def __init__(self, contents: Iterable[str], ids: NDArray[np.int64], flags: NDArray[np.uint8]) -> None:
         self.contents = tuple(contents)
         self.ids = read_only(np.asarray(ids, np.int64))
         self.flags = read_only(np.asarray(flags, np.uint8))
+        self._rises: bool | None = None
 
     @classmethod
     def of(cls, tokens: Iterable[AddedToken]) -> AddedTokens:
@@ -96,10 +97,17 @@ class AddedTokens(Sequence[AddedToken]):
 
     def last_of_each_id(self) -> AddedTokens:
         """Without those whose id a later token has too."""
-        if bool((self.ids[1:] > self.ids[:-1]).all()):
+        if self.rises:
             return self
         _, places = np.unique(self.ids[::-1], return_index=True)
         return self if len(places) == len(self) else self.take(np.sort(len(self) - 1 - places))
+
+    @property
+    def rises(self) -> bool:
+        """Whether each id is greater than the one before it."""
+        if self._rises is None:
+            self._rises = bool((self.ids[1:] > self.ids[:-1]).all())
+        return self._rises
 
     def where(self, flag: int) -> NDArray[np.int64]:
         """Positions of the tokens that have a flag."""

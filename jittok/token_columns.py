@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.tables import read_only
+from jittok.unicode.intervals import sorted_unique
 
 #: Of a vocabulary of which more tokens are looked up one by one, a dictionary is made.
 _MOST_FOUND = 64
@@ -86,6 +87,21 @@ def ids_of(vocab: Mapping[Any, int]) -> NDArray[np.int64]:
     if isinstance(vocab, ColumnVocab):
         return vocab.ids
     return np.fromiter(vocab.values(), np.int64, len(vocab))
+
+
+def id_bounds(vocab: Mapping[Any, int]) -> tuple[int, int]:
+    """The least and the greatest id; 0 and -1 where there is none."""
+    if isinstance(vocab, ColumnVocab):
+        return (int(vocab.ids.min()), int(vocab.ids.max())) if len(vocab.ids) else (0, -1)
+    return min(vocab.values(), default=0), max(vocab.values(), default=-1)
+
+
+def has_unique_ids(vocab: Mapping[Any, int]) -> bool:
+    """Whether no two tokens have the same id."""
+    if isinstance(vocab, ColumnVocab):
+        ids = vocab.ids
+        return bool((ids[1:] > ids[:-1]).all()) or len(sorted_unique(ids)) == len(ids)
+    return len(set(vocab.values())) == len(vocab)
 
 
 def find_ids(vocab: Mapping[str, int], tokens: Sequence[str]) -> NDArray[np.int64]:

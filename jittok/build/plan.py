@@ -51,7 +51,7 @@ from jittok.tables import (
     SplitTables,
     UnigramTables,
 )
-from jittok.token_columns import ids_of
+from jittok.token_columns import id_bounds
 from jittok.unicode.intervals import EMPTY
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
@@ -241,11 +241,8 @@ def can_wait(spec: TokenizerSpec) -> bool:
         return False
     if not is_sure or size + len(spec.added) > _MOST_WAITING:
         return False
-    try:
-        ids = ids_of(model.vocab)
-    except OverflowError:
-        return False
-    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < _MOST_WAITING_ID:
+    least, greatest = id_bounds(model.vocab)
+    if least < 0 or greatest >= _MOST_WAITING_ID:
         return False
     _normalizer(spec)
     _stages(

@@ -13,7 +13,7 @@ import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, partial
-from itertools import repeat
+from itertools import chain, count, repeat
 from operator import add, itemgetter
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import FormatError, JittokError, UnsupportedError
-from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
+from jittok.formats._json import MAX_TOKEN_ID, Fields, Node, parse_json, paused_collection
 from jittok.formats._templates import Around, composed
 from jittok.formats.json_parts import ScoredPieces, read_parts
 from jittok.spec import (
@@ -86,8 +86,7 @@ from jittok.tables import (
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
 )
-from jittok.token_columns import ColumnMerges, ColumnVocab, find_ids, ids_of
-from jittok.unicode.intervals import sorted_unique
+from jittok.token_columns import ColumnMerges, ColumnVocab, find_ids, has_unique_ids, ids_of
 
 #: The fields of a tokenizer.json.
 TOP_LEVEL = (
@@ -101,6 +100,7 @@ TOP_LEVEL = (
     "decoder",
     "model",
 )
+_TOP_LEVEL = frozenset(TOP_LEVEL)
 _BEHAVIORS: dict[str, SplitBehavior] = {
     "Removed": "removed",
     "Isolated": "isolated",
@@ -109,6 +109,7 @@ _BEHAVIORS: dict[str, SplitBehavior] = {
     "Contiguous": "contiguous",
 }
 _BEHAVIOR_NAMES = {value: name for name, value in _BEHAVIORS.items()}
+_FEW = 100  # tokens that plain Python goes through faster than NumPy
 _MAX_NESTING = 60  # of Sequences; the reference's JSON parser gives up at about that depth
 
 Step = TypeVar("Step")
@@ -214,17 +215,17 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
         Its added tokens, as they are stated there; None: they are in `root`.
     """
     fields = root.mapping()
-    for key in fields:
-        if key not in TOP_LEVEL:
-            raise UnsupportedError(
-                f"{root.where}: unknown field {key!r} at the top level; expected only {', '.join(TOP_LEVEL)}"
-            )
+    if not fields.keys() <= _TOP_LEVEL:
+        key = next(key for key in fields if key not in _TOP_LEVEL)
+        raise UnsupportedError(
+            f"{root.where}: unknown field {key!r} at the top level; expected only {', '.join(TOP_LEVEL)}"
+        )
     if "version" in fields and root.child("version").string() != "1.0":
         raise root.child("version").wrong("'1.0', the only version there is")
     model = _model(root.child("model"))
     vocab = _vocab_of(root.child("model").child("vocab"), model)
     added_tokens = assign_added_ids(_added_tokens(root) if added is None else added, vocab)
-    known_ids = _KnownIds(ids_of(vocab), added_tokens.ids)
+    known_ids = _KnownIds(vocab, added_tokens)
     post_processors, takes_pairs = _post_processors(root.optional("post_processor"), known_ids)
     extra = _dropout(root.child("model"), model)
     return TokenizerSpec(
@@ -243,11 +244,13 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
 class _KnownIds:
     """The ids of tokens."""
 
-    def __init__(self, *parts: NDArray[np.int64]) -> None:
-        self._parts = parts
+    def __init__(self, vocab: Mapping[str, int], added: AddedTokens) -> None:
+        self._vocab = vocab.values() if type(vocab) is dict else ids_of(vocab)
+        self._added = added.ids.tolist() if len(added) < _FEW else added.ids
 
     def __contains__(self, token_id: object) -> bool:
-        return any(bool((part == token_id).any()) for part in self._parts)
+        # Nearly always among the added tokens.
+        return token_id in self._added or token_id in self._vocab
 
 
 def _vocab_of(node: Node, model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel) -> Mapping[str, int]:
@@ -274,7 +277,7 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
     vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
     merges = read_merges(node.child("merges"), vocab, prefix or "")
-    if merges and len(sorted_unique(ids_of(vocab))) != len(vocab):
+    if merges and not has_unique_ids(vocab):
         raise repeated_id(node.child("vocab"))
     return BPEModel(
         vocab=vocab,
@@ -300,12 +303,12 @@ def _dropout(node: Node, model: object) -> dict[str, float]:
 
 def _word_piece(node: Node) -> WordPieceModel:
     """A WordPiece model: no field may be missing; the unknown token may, from the vocabulary."""
-    return WordPieceModel(
-        vocab=read_vocab(node.child("vocab"), lenient=True),
-        unk_token=node.child("unk_token").string(),
-        continuing_subword_prefix=node.child("continuing_subword_prefix").string(),
-        max_input_chars_per_word=node.child("max_input_chars_per_word").integer(limit=1 << 64),
-    )
+    vocab = read_vocab(node.child("vocab"), lenient=True)
+    unk_token, prefix = _WORD_PIECE.of(node)
+    return WordPieceModel(vocab, unk_token, prefix, node.child("max_input_chars_per_word").integer(limit=1 << 64))
+
+
+_WORD_PIECE = Fields(unk_token=str, continuing_subword_prefix=str)
 
 
 def _unigram(node: Node) -> UnigramModel:
@@ -368,13 +371,13 @@ def _guess_model_type(fields: Mapping[str, Any]) -> str | None:
 
 
 def _optional_string(node: Node, key: str) -> str | None:
-    child = node.optional(key)
-    return None if child is None else child.string()
+    value = node.mapping().get(key)
+    return value if value is None or type(value) is str else node.child(key).string()
 
 
 def _optional_flag(node: Node, key: str) -> bool:
-    child = node.optional(key)
-    return False if child is None else child.boolean()
+    value = node.mapping().get(key)
+    return False if value is None else node.child(key).boolean()
 
 
 def read_vocab(node: Node, *, lenient: bool = False) -> Mapping[str, int]:
@@ -533,7 +536,7 @@ def _added_tokens(root: Node) -> AddedTokens:
             set(map(type, columns[0])) == {int}
             and 0 <= min(columns[0]) <= max(columns[0]) < MAX_TOKEN_ID
             and set(map(type, columns[1])) == {str}
-            and all(set(map(type, column)) == {bool} for column in columns[2:])
+            and set(map(type, chain.from_iterable(columns[2:]))) == {bool}
         )
     except (KeyError, TypeError, IndexError):
         valid = False
@@ -545,7 +548,15 @@ def _added_tokens(root: Node) -> AddedTokens:
                 bad.child(flag).boolean()
     if not columns:
         return nothing
-    return AddedTokens(columns[1], np.array(columns[0], np.int64), _FLAG_BITS @ np.array(columns[2:], np.uint8))
+    flags = [
+        single_word * TOKEN_SINGLE_WORD
+        | lstrip * TOKEN_STRIP_LEFT
+        | rstrip * TOKEN_STRIP_RIGHT
+        | normalized * TOKEN_NORMALIZED
+        | special * TOKEN_SPECIAL
+        for single_word, lstrip, rstrip, normalized, special in zip(*columns[2:], strict=True)
+    ]
+    return AddedTokens(columns[1], np.array(columns[0], np.int64), np.array(flags, np.uint8))
 
 
 #: The flags of an added token, and their bits in :class:`~jittok.spec.AddedTokens`.
@@ -556,7 +567,6 @@ _FLAGS = {
     "normalized": TOKEN_NORMALIZED,
     "special": TOKEN_SPECIAL,
 }
-_FLAG_BITS = np.array(list(_FLAGS.values()), np.uint8)
 
 
 def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> AddedTokens:
@@ -573,6 +583,12 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
         In order of id.
     """
     added = AddedTokens.of(tokens)
+    if type(vocab) is dict:
+        # Mostly the ids are those of the file, which rise.
+        new = count(len(vocab))
+        known = [next(new) if token_id is None else token_id for token_id in map(vocab.get, added.contents)]
+        if known == added.ids.tolist() and "" not in added.contents and added.rises:
+            return added
     if "" in added.contents:
         added = added.take(np.array([place for place, content in enumerate(added.contents) if content], np.int64))
     contents, flags = added.contents, added.flags
@@ -595,8 +611,7 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
     else:
         numbers = _new_ids(contents, vocab)
     added = AddedTokens(contents, numbers, flags).last_of_each_id()
-    rises = bool((added.ids[1:] > added.ids[:-1]).all())
-    return added if rises else added.take(np.argsort(added.ids, kind="stable"))
+    return added if added.rises else added.take(np.argsort(added.ids, kind="stable"))
 
 
 def _new_ids(contents: Sequence[str], vocab: Mapping[str, int]) -> NDArray[np.int64]:
@@ -734,12 +749,12 @@ def _replace(node: Node) -> Replace:
 
 def _bert_normalizer(node: Node) -> BertNormalizer:
     strip_accents = node.optional("strip_accents")
-    return BertNormalizer(
-        clean_text=node.child("clean_text").boolean(),
-        handle_chinese_chars=node.child("handle_chinese_chars").boolean(),
-        strip_accents=None if strip_accents is None else strip_accents.boolean(),
-        lowercase=node.child("lowercase").boolean(),
-    )
+    clean_text, handle_chinese_chars, lowercase = _BERT_NORMALIZER.of(node)
+    strips = None if strip_accents is None else strip_accents.boolean()
+    return BertNormalizer(clean_text, handle_chinese_chars, strips, lowercase)
+
+
+_BERT_NORMALIZER = Fields(clean_text=bool, handle_chinese_chars=bool, lowercase=bool)
 
 
 def _precompiled(node: Node) -> Precompiled:
@@ -849,6 +864,7 @@ def _decode_metaspace(node: Node) -> DecodeMetaspace:
     return DecodeMetaspace(metaspace.replacement, metaspace.prepend_scheme)
 
 
+_DECODE_WORD_PIECE = Fields(prefix=str, cleanup=bool)
 _DECODERS: dict[str, Callable[[Node], Decoder]] = {
     "ByteLevel": _decode_byte_level,
     "Fuse": lambda node: DecodeFuse(),
@@ -858,7 +874,7 @@ _DECODERS: dict[str, Callable[[Node], Decoder]] = {
     "Metaspace": _decode_metaspace,
     "CTC": _decode_ctc,
     "BPEDecoder": lambda node: DecodeBPE(node.child("suffix").string()),
-    "WordPiece": lambda node: DecodeWordPiece(node.child("prefix").string(), node.child("cleanup").boolean()),
+    "WordPiece": lambda node: DecodeWordPiece(*_DECODE_WORD_PIECE.of(node)),
 }
 
 
@@ -941,35 +957,56 @@ def _known_id(node: Node, known_ids: Container[int]) -> int:
 
 def _template(node: Node, known_ids: Container[int]) -> Template:
     special = node.child("special_tokens")
-    tokens: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
+    tokens: dict[str, _TemplateToken] = {}
     for key in special.mapping():
         entry = special.child(key)
         entry.child("id").string()
-        ids = tuple(_known_id(item, known_ids) for item in entry.child("ids").items())
-        texts = tuple(item.string() for item in entry.child("tokens").items())
+        ids = tuple([_known_id(item, known_ids) for item in entry.child("ids").items()])
+        texts = tuple([item.string() for item in entry.child("tokens").items()])
         if len(ids) != len(texts):
             raise entry.error(f"{len(ids)} ids but {len(texts)} tokens; expected as many of each")
         tokens[key] = ids, texts
+    made: dict[tuple[Any, ...], TemplatePiece] = {}
 
-    def piece(item: Node) -> TemplatePiece:
-        kinds = item.value.keys() if type(item.value) is dict else ()
-        if len(kinds) != 1 or not set(kinds) <= {"Sequence", "SpecialToken"}:
-            raise item.wrong('{"Sequence": ...} or {"SpecialToken": ...}')
-        kind = next(iter(kinds))
-        body = item.child(kind)
-        type_id = body.child("type_id").integer(limit=1 << 31)
-        if kind == "Sequence":
-            name = body.child("id").one_of("A", "B")
-            return TemplatePiece(type_id, name)  # type: ignore[arg-type]
-        name = body.child("id").string()
-        if name not in tokens:
-            raise body.child("id").error(f"the template names the token {name!r}, which is not among its special_tokens")
-        return TemplatePiece(type_id, None, *tokens[name])
+    def pieces(name: str) -> tuple[TemplatePiece, ...]:
+        result = []
+        for item in node.child(name).items():
+            # Most pieces come several times.
+            try:
+                ((kind, body),) = item.value.items()
+                key = kind, body["id"], body["type_id"], type(body["type_id"])
+                piece = made.get(key)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                piece = None
+            if piece is None:
+                piece = made[key] = _template_piece(item, tokens)
+            result.append(piece)
+        return tuple(result)
 
-    single = tuple(piece(item) for item in node.child("single").items())
-    if any(item.sequence == "B" for item in single):
+    single = pieces("single")
+    if any([piece.sequence == "B" for piece in single]):
         raise node.child("single").error("the template for one sequence uses sequence B")
-    return Template(single, tuple(piece(item) for item in node.child("pair").items()))
+    return Template(single, pieces("pair"))
+
+
+#: Ids and contents of what a template takes for one token.
+_TemplateToken = tuple[tuple[int, ...], tuple[str, ...]]
+
+
+def _template_piece(item: Node, tokens: Mapping[str, _TemplateToken]) -> TemplatePiece:
+    kinds = item.value.keys() if type(item.value) is dict else ()
+    if len(kinds) != 1 or not set(kinds) <= {"Sequence", "SpecialToken"}:
+        raise item.wrong('{"Sequence": ...} or {"SpecialToken": ...}')
+    kind = next(iter(kinds))
+    body = item.child(kind)
+    type_id = body.child("type_id").integer(limit=1 << 31)
+    if kind == "Sequence":
+        name = body.child("id").one_of("A", "B")
+        return TemplatePiece(type_id, name)  # type: ignore[arg-type]
+    name = body.child("id").string()
+    if name not in tokens:
+        raise body.child("id").error(f"the template names the token {name!r}, which is not among its special_tokens")
+    return TemplatePiece(type_id, None, *tokens[name])
 
 
 # ------------------------------------------------------------------------------------ truncation and padding
