@@ -193,7 +193,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     FormatError
         The model contradicts itself.
     """
-    normalizer = _normalizer(spec)
+    normalizer = normalizer_of(spec)
     stages, last, skips_blanks = _stages(
         spec.pre_tokenizers,
         may_skip_blanks=isinstance(spec.model, WordPieceModel | WordLevelModel),
@@ -244,7 +244,7 @@ def can_wait(spec: TokenizerSpec) -> bool:
     least, greatest = id_bounds(model.vocab)
     if least < 0 or greatest >= _MOST_WAITING_ID:
         return False
-    _normalizer(spec)
+    normalizer_of(spec)
     _stages(
         spec.pre_tokenizers,
         may_skip_blanks=not isinstance(model, BPEModel),
@@ -496,7 +496,7 @@ def restored_plan(
     whole: bool,
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
-    normalizer = _normalizer(spec)
+    normalizer = normalizer_of(spec)
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
@@ -507,7 +507,8 @@ def restored_plan(
     )
 
 
-def _normalizer(spec: TokenizerSpec) -> Rewriter | None:
+def normalizer_of(spec: TokenizerSpec) -> Rewriter | None:
+    """What normalises text; None if nothing is to be done. It is kept: a second call costs little."""
     if not spec.normalizers:
         return None
     from jittok.rewriting import build_rewriter
