@@ -1595,17 +1595,16 @@ def load(
     from .formats.detect import find, read_located
 
     located = find(path, format)
-    file = located.file
     if located.format == "jittok":
         from .formats import jittok_file
 
-        return _from_stored(jittok_file.read(file))
+        return _from_stored(jittok_file.read(located.file))
     spec = read_located(located, pattern=pattern, special_tokens=special_tokens, side=side)
     try:
         return Tokenizer(spec)
     except (FormatError, RegexError, UnsupportedError) as error:
         # Found when the tables are built, where the file's name is not known.
-        raise type(error)(f"{file}: {error}") from error
+        raise type(error)(f"{located.name}: {error}") from error
 
 
 def load_bytes(

@@ -112,13 +112,11 @@ def check_vocabulary(spec: TokenizerSpec) -> None:
         if least < 0:
             worst = next(token for token, token_id in by_token.items() if token_id == least)
             raise FormatError(f"the vocabulary's token {worst!r} has the id {least}: expected 0 or more")
-    if len(added):
-        greatest = max(greatest, int(added.ids.max()))
-        if int(added.ids.min()) < 0:
-            place = int(np.flatnonzero(added.ids < 0)[0])
-            raise FormatError(
-                f"the added token {added.contents[place]!r} has the id {added.ids[place]}: expected 0 or more"
-            )
+    least, greatest_added = added.id_bounds()
+    if least < 0:
+        content, wrong = next(pair for pair in zip(added.contents, added.id_list(), strict=True) if pair[1] < 0)
+        raise FormatError(f"the added token {content!r} has the id {wrong}: expected 0 or more")
+    greatest = max(greatest, greatest_added)
     # Tables are as long as the greatest id; a file of a few bytes must not ask for gigabytes.
     limit = min(16 * n_tokens + 2_000_000, 2**31 - 1)
     if greatest > limit:
@@ -131,8 +129,7 @@ def check_vocabulary(spec: TokenizerSpec) -> None:
     )
     if may_share or has_unique_ids(by_token):
         return
-    ids = ids_of(by_token)
-    twice = int(np.argmax(np.bincount(ids)))
+    twice = int(np.argmax(np.bincount(ids_of(by_token))))
     names = [repr(token) for token, token_id in by_token.items() if token_id == twice][:2]
     raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
 

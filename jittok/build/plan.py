@@ -229,7 +229,7 @@ def can_wait(spec: TokenizerSpec) -> bool:
         As :func:`build_plan`, of the steps before the model: what their patterns come to is made now, and kept.
     """
     model = spec.model
-    if isinstance(model, WordPieceModel | WordLevelModel):
+    if isinstance(model, (WordPieceModel, WordLevelModel)):
         size = len(model.vocab)
         is_sure = isinstance(model, WordLevelModel) or model.max_input_chars_per_word >= 0
     elif isinstance(model, BPEModel):
@@ -244,13 +244,20 @@ def can_wait(spec: TokenizerSpec) -> bool:
     least, greatest = id_bounds(model.vocab)
     if least < 0 or greatest >= _MOST_WAITING_ID:
         return False
-    normalizer_of(spec)
-    _stages(
-        spec.pre_tokenizers,
-        may_skip_blanks=not isinstance(model, BPEModel),
-        takes_bytes=is_byte_level(spec),
-    )
+    _check_steps(spec.normalizers, spec.pre_tokenizers, not isinstance(model, BPEModel), is_byte_level(spec))
     return True
+
+
+@lru_cache(maxsize=64)
+def _check_steps(
+    normalizers: tuple[Normalizer, ...], pre_tokenizers: tuple[PreTokenizer, ...], may_skip_blanks: bool, takes_bytes: bool
+) -> None:
+    """Raise for steps that cannot be built. What was found to be right is kept: the same steps come again and again."""
+    if normalizers:
+        from jittok.rewriting import build_rewriter
+
+        build_rewriter(normalizers)
+    _stages(pre_tokenizers, may_skip_blanks=may_skip_blanks, takes_bytes=takes_bytes)
 
 
 def is_byte_level(spec: TokenizerSpec) -> bool:

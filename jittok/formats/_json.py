@@ -179,12 +179,19 @@ class Node:
             raise self.wrong("an object")
         return self.value
 
-    def items(self) -> Iterator[Node]:
-        """Check that this is an array and go through it."""
+    def array(self) -> list[Any]:
+        """Check that this is an array and return it."""
         if type(self.value) is not list:
             raise self.wrong("an array")
-        for index, value in enumerate(self.value):
-            yield Node(value, self.where, index, self)
+        return self.value
+
+    def item(self, index: int) -> Node:
+        """Return one item of an array."""
+        return Node(self.value[index], self.where, index, self)
+
+    def items(self) -> Iterator[Node]:
+        """Check that this is an array and go through it."""
+        return map(self.item, range(len(self.array())))
 
     def string(self) -> str:
         """Check that this is a string and return it."""

@@ -109,6 +109,7 @@ _BEHAVIORS: dict[str, SplitBehavior] = {
     "Contiguous": "contiguous",
 }
 _BEHAVIOR_NAMES = {value: name for name, value in _BEHAVIORS.items()}
+_SMALL_BYTES = 1 << 16  # of a file that leaves the garbage collector little to do
 _FEW = 100  # tokens that plain Python goes through faster than NumPy
 _MAX_NESTING = 60  # of Sequences; the reference's JSON parser gives up at about that depth
 
@@ -137,16 +138,22 @@ def read(data: bytes, where: str) -> TokenizerSpec:
     UnsupportedError
         It asks for a component that jittok does not have.
     """
+    if len(data) < _SMALL_BYTES:
+        return _read(data, where)
     with paused_collection():
-        parts = read_parts(data, _FLAGS)
-        if parts is not None:
-            try:
-                root = parse_json(parts.rest, where, parse_float=read_score)
-                if parts.put_into(root):
-                    return from_json(root, parts.added)
-            except JittokError:
-                pass  # raised again below, with the places of the whole file
-        return from_json(parse_json(data, where, parse_float=read_score))
+        return _read(data, where)
+
+
+def _read(data: bytes, where: str) -> TokenizerSpec:
+    parts = read_parts(data, _FLAGS)
+    if parts is not None:
+        try:
+            root = parse_json(parts.rest, where, parse_float=read_score)
+            if parts.put_into(root):
+                return from_json(root, parts.added)
+        except JittokError:
+            pass  # raised again below, with the places of the whole file
+    return from_json(parse_json(data, where, parse_float=read_score))
 
 
 def read_score(number: str) -> float:
@@ -246,7 +253,7 @@ class _KnownIds:
 
     def __init__(self, vocab: Mapping[str, int], added: AddedTokens) -> None:
         self._vocab = vocab.values() if type(vocab) is dict else ids_of(vocab)
-        self._added = added.ids.tolist() if len(added) < _FEW else added.ids
+        self._added = added.id_list() if len(added) < _FEW else added.ids
 
     def __contains__(self, token_id: object) -> bool:
         # Nearly always among the added tokens.
@@ -522,7 +529,7 @@ def _strip_join(a: str, b: str, prefix: str) -> str | None:
 
 def _added_tokens(root: Node) -> AddedTokens:
     """The added tokens, as the file states them."""
-    nothing = AddedTokens((), np.zeros(0, np.int64), np.zeros(0, np.uint8))
+    nothing = AddedTokens((), [], [])
     columns: list[tuple[Any, ...]] = []
     if "added_tokens" not in root.mapping():
         return nothing
@@ -556,7 +563,7 @@ def _added_tokens(root: Node) -> AddedTokens:
         | special * TOKEN_SPECIAL
         for single_word, lstrip, rstrip, normalized, special in zip(*columns[2:], strict=True)
     ]
-    return AddedTokens(columns[1], np.array(columns[0], np.int64), np.array(flags, np.uint8))
+    return AddedTokens(columns[1], list(columns[0]), flags)
 
 
 #: The flags of an added token, and their bits in :class:`~jittok.spec.AddedTokens`.
@@ -587,7 +594,7 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
         # Mostly the ids are those of the file, which rise.
         new = count(len(vocab))
         known = [next(new) if token_id is None else token_id for token_id in map(vocab.get, added.contents)]
-        if known == added.ids.tolist() and "" not in added.contents and added.rises:
+        if known == added.id_list() and "" not in added.contents and added.rises:
             return added
     if "" in added.contents:
         added = added.take(np.array([place for place, content in enumerate(added.contents) if content], np.int64))
@@ -957,34 +964,23 @@ def _known_id(node: Node, known_ids: Container[int]) -> int:
 
 def _template(node: Node, known_ids: Container[int]) -> Template:
     special = node.child("special_tokens")
-    tokens: dict[str, _TemplateToken] = {}
-    for key in special.mapping():
-        entry = special.child(key)
-        entry.child("id").string()
-        ids = tuple([_known_id(item, known_ids) for item in entry.child("ids").items()])
-        texts = tuple([item.string() for item in entry.child("tokens").items()])
-        if len(ids) != len(texts):
-            raise entry.error(f"{len(ids)} ids but {len(texts)} tokens; expected as many of each")
-        tokens[key] = ids, texts
-    made: dict[tuple[Any, ...], TemplatePiece] = {}
+    # The quick checks first, the ones that word the error after them.
+    tokens = {
+        key: _template_token(entry, known_ids) or _checked_template_token(special.child(key), known_ids)
+        for key, entry in special.mapping().items()
+    }
 
     def pieces(name: str) -> tuple[TemplatePiece, ...]:
-        result = []
-        for item in node.child(name).items():
-            # Most pieces come several times.
-            try:
-                ((kind, body),) = item.value.items()
-                key = kind, body["id"], body["type_id"], type(body["type_id"])
-                piece = made.get(key)
-            except (AttributeError, KeyError, TypeError, ValueError):
-                piece = None
-            if piece is None:
-                piece = made[key] = _template_piece(item, tokens)
-            result.append(piece)
-        return tuple(result)
+        template = node.child(name)
+        return tuple(
+            [
+                _template_piece(entry, tokens) or _checked_template_piece(template.item(index), tokens)
+                for index, entry in enumerate(template.array())
+            ]
+        )
 
     single = pieces("single")
-    if any([piece.sequence == "B" for piece in single]):
+    if "B" in [piece.sequence for piece in single]:
         raise node.child("single").error("the template for one sequence uses sequence B")
     return Template(single, pieces("pair"))
 
@@ -993,7 +989,46 @@ def _template(node: Node, known_ids: Container[int]) -> Template:
 _TemplateToken = tuple[tuple[int, ...], tuple[str, ...]]
 
 
-def _template_piece(item: Node, tokens: Mapping[str, _TemplateToken]) -> TemplatePiece:
+def _template_token(entry: Any, known_ids: Container[int]) -> _TemplateToken | None:
+    """Read a special token of a template; None if anything is wrong with it."""
+    try:
+        ids, texts = entry["ids"], entry["tokens"]
+        if type(entry["id"]) is not str or type(ids) is not list or type(texts) is not list or len(ids) != len(texts):
+            return None
+    except (KeyError, TypeError):
+        return None
+    for token_id, text in zip(ids, texts, strict=True):
+        if type(token_id) is not int or type(text) is not str or token_id not in known_ids:
+            return None
+    return tuple(ids), tuple(texts)
+
+
+def _checked_template_token(entry: Node, known_ids: Container[int]) -> _TemplateToken:
+    """Read a special token of a template, or raise."""
+    entry.child("id").string()
+    ids = tuple(_known_id(item, known_ids) for item in entry.child("ids").items())
+    texts = tuple(item.string() for item in entry.child("tokens").items())
+    if len(ids) != len(texts):
+        raise entry.error(f"{len(ids)} ids but {len(texts)} tokens; expected as many of each")
+    return ids, texts
+
+
+def _template_piece(entry: Any, tokens: Mapping[str, _TemplateToken]) -> TemplatePiece | None:
+    """Read an item of a template; None if anything is wrong with it."""
+    try:
+        ((kind, body),) = entry.items()
+        name, type_id = body["id"], body["type_id"]
+        if type(type_id) is not int or not 0 <= type_id < 1 << 31:
+            return None
+        if kind == "SpecialToken":
+            return TemplatePiece(type_id, None, *tokens[name])
+        return TemplatePiece(type_id, name) if kind == "Sequence" and name in ("A", "B") else None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _checked_template_piece(item: Node, tokens: Mapping[str, _TemplateToken]) -> TemplatePiece:
+    """Read an item of a template, or raise."""
     kinds = item.value.keys() if type(item.value) is dict else ()
     if len(kinds) != 1 or not set(kinds) <= {"Sequence", "SpecialToken"}:
         raise item.wrong('{"Sequence": ...} or {"SpecialToken": ...}')
