@@ -7,6 +7,7 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -89,6 +90,10 @@ EXTRA_IDS = 64
 PARALLEL_BYTES = 1 << 19
 
 _NOTHING = np.empty(0, np.int32)
+_NO_LENGTHS = read_only(np.zeros(0, np.uint16))
+
+#: Scratch arrays of tokenizers that are gone: new memory is paid for page by page.
+_SPARE: deque[tuple[Any, Any]] = deque(maxlen=2)
 
 
 class Parts(NamedTuple):
@@ -439,15 +444,38 @@ class Worker:
     __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "scratch")
 
     def __init__(self, n_masks: int, lattice: bool, id_bits: int) -> None:
-        from jittok.kernels.merge import new_merge_lanes
         from jittok.kernels.split import new_chunk
-        from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
+        from jittok.kernels.word_cache import new_word_cache
 
         self.chunk = new_chunk(n_masks)
-        self.scratch = new_word_scratch(unigram=lattice)
-        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
+        self.scratch, self.lanes = _scratch_arrays(lattice)
         self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16, id_bits)
         self.bytes_seen = 0
+
+    def __del__(self, keep: Callable[[Any], None] = _SPARE.append) -> None:
+        """Leave the larger scratch arrays to the next tokenizer."""
+        if hasattr(self, "bytes_seen"):  # the last one that is set
+            keep((self.scratch, self.lanes))
+
+
+def _scratch_arrays(lattice: bool) -> tuple[Any, Any]:
+    """Scratch arrays that are as good as new, with what only unigram models need or without."""
+    from jittok.kernels.merge import new_merge_lanes
+    from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_scratch
+
+    try:
+        scratch, lanes = _SPARE.pop()
+    except IndexError:
+        return new_word_scratch(unigram=lattice), new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
+    # What kernels read of one tokenizer's symbols would be out of bounds in another's tables.
+    for array in lanes:
+        array.fill(0)
+    if lattice and len(scratch.codes) == 1:
+        return new_word_scratch(unigram=True), lanes
+    for name, array in zip(scratch._fields, scratch, strict=True):
+        if name not in ("key_masks", "token_lengths"):
+            array.fill(0)
+    return scratch._replace(token_lengths=_NO_LENGTHS), lanes
 
 
 class Engine:
@@ -529,6 +557,7 @@ class Engine:
         self._workers.clear()
         self._buffers.clear()
         self._lattices.clear()
+        _SPARE.clear()
 
     def cache_bytes(self) -> int:
         """Memory that idle workers hold."""
