@@ -120,6 +120,10 @@ class AddedTokens(Sequence[AddedToken]):
         ids = np.array([max(min(token.id, 1 << 62), -(1 << 62)) for token in tokens], np.int64)
         return cls([token.content for token in tokens], ids, np.array(flags, np.uint8))
 
+    def with_ids(self, ids: list[int]) -> AddedTokens:
+        """The tokens with other ids."""
+        return AddedTokens(self.contents, ids, self._flags)
+
     def take(self, order: NDArray[np.int64]) -> AddedTokens:
         """The tokens at some positions."""
         return AddedTokens(map(self.contents.__getitem__, order.tolist()), self.ids[order], self.flags[order])

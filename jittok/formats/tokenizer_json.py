@@ -590,12 +590,15 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
         In order of id.
     """
     added = AddedTokens.of(tokens)
-    if type(vocab) is dict:
-        # Mostly the ids are those of the file, which rise.
+    if len(added) < _FEW and "" not in added.contents and len(set(added.contents)) == len(added):
         new = count(len(vocab))
-        known = [next(new) if token_id is None else token_id for token_id in map(vocab.get, added.contents)]
-        if known == added.id_list() and "" not in added.contents and added.rises:
-            return added
+        if type(vocab) is dict:
+            known = list(map(vocab.get, added.contents, repeat(-1)))
+        else:
+            known = find_ids(vocab, added.contents).tolist()
+        result = added.with_ids([next(new) if token_id < 0 else token_id for token_id in known])
+        if result.rises:
+            return result
     if "" in added.contents:
         added = added.take(np.array([place for place, content in enumerate(added.contents) if content], np.int64))
     contents, flags = added.contents, added.flags
