@@ -87,7 +87,7 @@ def parse_json(data: bytes, where: str, *, parse_float: Callable[[str], float] |
         raise FormatError(f"{where}: JSON nested too deeply") from None
     except ValueError:
         raise FormatError(f"{where}: a number has too many digits") from None  # beyond int()'s own limit
-    if _SURROGATE_ESCAPE.search(data):
+    if b"\\u" in data and _SURROGATE_ESCAPE.search(data):
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError:

@@ -115,7 +115,7 @@ def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
     ArgumentError, ArgumentTypeError
         `format` is unknown, or `path` is none.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(
             f"the path of a tokenizer must be a str or a path object, got {type(path).__name__}"
         )
