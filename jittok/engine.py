@@ -92,8 +92,8 @@ PARALLEL_BYTES = 1 << 19
 _NOTHING = np.empty(0, np.int32)
 _NO_LENGTHS = read_only(np.zeros(0, np.uint16))
 
-#: Scratch arrays of tokenizers that are gone: new memory is paid for page by page.
-_SPARE: deque[tuple[Any, Any]] = deque(maxlen=2)
+#: The arrays of workers of tokenizers that are gone, a megabyte and a half each: new memory is paid for page by page.
+_SPARE: deque[tuple[Any, Any, Any, Any]] = deque(maxlen=2)
 
 
 class Parts(NamedTuple):
@@ -444,38 +444,45 @@ class Worker:
     __slots__ = ("bytes_seen", "cache", "chunk", "lanes", "scratch")
 
     def __init__(self, n_masks: int, lattice: bool, id_bits: int) -> None:
-        from jittok.kernels.split import new_chunk
-        from jittok.kernels.word_cache import new_word_cache
+        from jittok.kernels.merge import new_merge_lanes
+        from jittok.kernels.split import EDGE_BYTE, MASK_BASE, MASK_STRIDE, new_chunk
+        from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
-        self.chunk = new_chunk(n_masks)
-        self.scratch, self.lanes = _scratch_arrays(lattice)
-        self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16, id_bits)
+        try:
+            chunk, scratch, lanes, cache = _SPARE.pop()
+        except IndexError:
+            chunk = scratch = lanes = cache = None
+        # What is used again is made as good as new: what kernels read of one tokenizer may be out of bounds in another's.
+        if chunk is not None and len(chunk.masks) == MASK_BASE + n_masks * MASK_STRIDE:
+            self.chunk = _cleared(chunk)
+            chunk.text.fill(EDGE_BYTE)
+            chunk.entries.fill(EDGE_BYTE)
+        else:
+            self.chunk = new_chunk(n_masks)
+        if scratch is not None and (not lattice or len(scratch.codes) > 1):
+            self.scratch = _cleared(scratch._replace(token_lengths=_NO_LENGTHS), scratch.key_masks)
+        else:
+            self.scratch = new_word_scratch(unigram=lattice)
+        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES) if lanes is None else _cleared(lanes)
+        if cache is not None and cache.id_bits[0] == id_bits:
+            self.cache = _cleared(cache)
+        else:
+            self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16, id_bits)
         self.bytes_seen = 0
 
-    def __del__(self, keep: Callable[[Any], None] = _SPARE.append) -> None:
-        """Leave the larger scratch arrays to the next tokenizer."""
-        if hasattr(self, "bytes_seen"):  # the last one that is set
-            keep((self.scratch, self.lanes))
+    def __del__(self, keep: Callable[[Any], None] = _SPARE.append, little: int = LITTLE_TEXT) -> None:
+        """Leave the arrays to the next tokenizer, if little was done with them."""
+        # What it needs is bound above: globals may be gone. The last attribute that is set says whether all are there.
+        if hasattr(self, "bytes_seen") and self.bytes_seen < little:
+            keep((self.chunk, self.scratch, self.lanes, self.cache))
 
 
-def _scratch_arrays(lattice: bool) -> tuple[Any, Any]:
-    """Scratch arrays that are as good as new, with what only unigram models need or without."""
-    from jittok.kernels.merge import new_merge_lanes
-    from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_scratch
-
-    try:
-        scratch, lanes = _SPARE.pop()
-    except IndexError:
-        return new_word_scratch(unigram=lattice), new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
-    # What kernels read of one tokenizer's symbols would be out of bounds in another's tables.
-    for array in lanes:
-        array.fill(0)
-    if lattice and len(scratch.codes) == 1:
-        return new_word_scratch(unigram=True), lanes
-    for name, array in zip(scratch._fields, scratch, strict=True):
-        if name not in ("key_masks", "token_lengths"):
+def _cleared(tables: Any, *kept: NDArray[Any]) -> Any:
+    """The same arrays, filled with zeros but for some and for those that are never written to."""
+    for array in tables:
+        if array.flags.writeable and not any(array is other for other in kept):
             array.fill(0)
-    return scratch._replace(token_lengths=_NO_LENGTHS), lanes
+    return tables
 
 
 class Engine:
@@ -1253,7 +1260,8 @@ class Engine:
             word[:] = 0
         if self._missing_unknown >= 0:
             self._refuse_unknown(parts, text, ids, part_end, first_document)
-        counts = np.diff(part_end, prepend=0)
+        counts = part_end.copy()
+        counts[1:] -= part_end[:-1]
         n_words = np.zeros(len(text), np.int64)  # pre-tokens of each part
         id_starts = None
         if located:
