@@ -175,6 +175,19 @@ def put_places(array: Any, index: int, bits: np.uint64, base: int) -> None:
 
 
 @machine_operation
+def put_entries(
+    entries: Any, offset: Any, n: int, data: Any, at: int, base: int, page_of: Any, class_of: Any
+) -> int:
+    """Write the entries of the characters that begin in 64 bytes of text from `at` on, see :mod:`jittok.kernels.split`.
+
+    Their places in the text, plus `base`, go to `offset`. Both are written from `n` on, and eight items more. Three
+    bytes after the block are read, and one after those. Returns the place after the last entry. Costs some cycles for
+    each group of characters whose bytes but the last are the same. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
 def prefix_bits(array: Any, index: int, prefixes: Any, low: int, high: int, shift: int) -> np.uint64:
     """Which of the 64 places from `index` of a uint8 array have their bit in a bitmap; see ``AddedTokenTables.prefixes``.
 

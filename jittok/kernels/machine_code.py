@@ -571,6 +571,145 @@ def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any
     return types.void(array, types.int64, types.uint64, types.int64), code
 
 
+@intrinsic
+def put_entries(
+    typing_context: Any,
+    entries: Any,
+    offset: Any,
+    n: Any,
+    data: Any,
+    at: Any,
+    base: Any,
+    page_of: Any,
+    class_of: Any,
+) -> Any:
+    """Write the entries of the characters that begin in 64 bytes of text, and their places; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return _I64(0)
+        kinds = signature.args
+
+        def load(array: int, place: Any, kind: Any) -> Any:
+            pointer = _byte_pointer(context, builder, kinds[array], arguments[array], place)
+            value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+            value.align = 1
+            return value
+
+        def store(value: Any, array: int, place: Any) -> None:
+            pointer = _byte_pointer(context, builder, kinds[array], arguments[array], place)
+            builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1
+
+        def every(byte: int) -> Any:
+            return ir.Constant(_V64, [byte] * 64)
+
+        def byte_of(value: Any, number: int) -> Any:
+            return builder.and_(builder.lshr(value, _I64(8 * number)), _I64(0xFF))
+
+        def equal(block: Any, byte: Any, always: Any = None) -> Any:
+            bits = builder.bitcast(
+                builder.icmp_unsigned("==", block, _splat(builder, builder.trunc(byte, _I8))), _I64
+            )
+            return bits if always is None else builder.or_(bits, builder.sext(always, _I64))
+
+        n, at, base = arguments[2], arguments[4], arguments[5]
+        blocks = [load(3, builder.add(at, _I64(i)), _V64) for i in range(3)]
+        leads = builder.bitcast(builder.icmp_signed(">", blocks[0], every(0xBF - 256)), _I64)
+        beyond_ascii = builder.bitcast(builder.icmp_signed("<", blocks[0], every(0)), _I64)
+        todo = builder.and_(leads, beyond_ascii)
+        before = builder.block
+        head, body, after = (builder.append_basic_block(name) for name in ("head", "group", "put"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        left, block = builder.phi(_I64), builder.phi(_V64)
+        left.add_incoming(todo, before)
+        block.add_incoming(blocks[0], before)
+        builder.cbranch(builder.icmp_unsigned("!=", left, _I64(0)), body, after)
+        # The first and the last character that have no class yet, and all like these: those of the same 64 codepoints.
+        builder.position_at_end(body)
+        one = ir.FunctionType(_I64, [_I64, _I1])
+        trailing = builder.module.declare_intrinsic("llvm.cttz", [_I64], one)
+        leading = builder.module.declare_intrinsic("llvm.ctlz", [_I64], one)
+        shuffle = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_V64, [_V64, _V64]), "llvm.x86.avx512.pshuf.b.512"
+        )
+        quarter = ir.VectorType(_I8, 16)
+        repeated = ir.Constant(ir.VectorType(_I32, 64), [*range(16)] * 4)
+
+        def classes_like(place: Any) -> tuple[Any, Any]:
+            character = builder.zext(load(3, builder.add(at, place), _I32), _I64)
+            first, second, third = (byte_of(character, number) for number in range(3))
+            is_two = builder.icmp_unsigned("<", first, _I64(0xE0))
+            is_short = builder.icmp_unsigned("<", first, _I64(0xF0))
+            low_second, low_third = (builder.and_(byte, _I64(63)) for byte in (second, third))
+            of_three = builder.or_(builder.shl(builder.and_(first, _I64(15)), _I64(6)), low_second)
+            of_four = builder.or_(
+                builder.shl(builder.and_(first, _I64(7)), _I64(12)),
+                builder.or_(builder.shl(low_second, _I64(6)), low_third),
+            )
+            row = builder.select(
+                is_two, builder.and_(first, _I64(31)), builder.select(is_short, of_three, of_four)
+            )
+            same = builder.and_(equal(blocks[0], first), equal(blocks[1], second, is_two))
+            same = builder.and_(same, equal(blocks[2], third, is_short))
+            page = builder.zext(load(6, builder.and_(row, _I64(-2)), _I16), _I64)
+            row = builder.add(builder.shl(page, _I64(7)), builder.shl(builder.and_(row, _I64(1)), _I64(6)))
+            ahead = builder.add(
+                builder.zext(builder.not_(is_two), _I64), builder.zext(builder.not_(is_short), _I64)
+            )
+            last = load(3, builder.add(builder.add(at, _I64(1)), ahead), _V64)
+            # By the last byte: by its lower four bits in four rows of 16, of which two bits tell one.
+            low = builder.and_(last, every(15))
+            rows = []
+            for i in range(4):
+                part = load(7, builder.add(row, _I64(16 * i)), quarter)
+                whole = builder.shuffle_vector(part, ir.Constant(quarter, ir.Undefined), repeated)
+                rows.append(builder.call(shuffle, [whole, low]))
+            has_16, has_32 = (
+                builder.icmp_unsigned("!=", builder.and_(last, every(bit)), every(0)) for bit in (16, 32)
+            )
+            found = builder.select(
+                has_32, builder.select(has_16, rows[3], rows[2]), builder.select(has_16, rows[1], rows[0])
+            )
+            return same, builder.or_(found, every(0x80))
+
+        sames = _I64(0)
+        now = block
+        for place in (builder.call(trailing, [left, _I1(1)]), builder.sub(_I64(63), builder.call(leading, [left, _I1(1)]))):
+            same, found = classes_like(place)
+            now = builder.select(builder.bitcast(same, ir.VectorType(_I1, 64)), found, now)
+            sames = builder.or_(sames, same)
+        block.add_incoming(now, builder.block)
+        left.add_incoming(builder.and_(left, builder.not_(sames)), builder.block)
+        builder.branch(head)
+        # Those of the bytes that characters begin with, eight bytes at a time.
+        builder.position_at_end(after)
+        move = ir.FunctionType(_I64, [_I64, _I64])
+        extract, spread = (
+            cgutils.get_or_insert_function(builder.module, move, f"llvm.x86.bmi.{name}.64") for name in ("pext", "pdep")
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
+        eights = builder.bitcast(block, _LINE)
+        for i in range(8):
+            bits = builder.and_(builder.lshr(leads, _I64(8 * i)), _I64(0xFF))
+            kept = builder.call(spread, [bits, _I64(0x0101010101010101)])
+            kept = builder.mul(kept, _I64(0xFF))
+            eight = builder.extract_element(eights, _I32(i))
+            store(builder.call(extract, [eight, kept]), 0, n)
+            places = builder.call(extract, [_I64(0x0706050403020100), kept])
+            eight_places = ir.VectorType(_I32, 8)
+            places = builder.zext(builder.bitcast(places, ir.VectorType(_I8, 8)), eight_places)
+            begin = builder.trunc(builder.add(builder.add(at, base), _I64(8 * i)), _I32)
+            single = builder.insert_element(ir.Constant(eight_places, ir.Undefined), begin, _I32(0))
+            begin = builder.shuffle_vector(single, single, ir.Constant(eight_places, [0] * 8))
+            store(builder.add(places, begin), 1, builder.shl(n, _I64(2)))
+            n = builder.add(n, builder.call(count, [bits]))
+        return n
+
+    whole = types.int64
+    return whole(entries, offset, whole, data, whole, whole, page_of, class_of), code
+
+
 def _prefix_code(both: bool) -> Any:
     """Code for ``prefix_bits``, or for ``prefix_bits_of_two`` with `both`."""
 

@@ -29,6 +29,7 @@ from jittok.kernels.machine import (
     mask_back,
     not_mask,
     or_masks,
+    put_entries,
     put_places,
     run_mask_code,
     trailing_zeros,
@@ -177,6 +178,14 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
                     offset[np.uint64(i)] = i
             shift = size - at
             while at < end and room > 0:
+                if has_wide_vectors() and room >= 64 and at + 68 <= end:
+                    n = np.int64(put_entries(entries, offset, n, data, at, shift, split.page_of, class_of))
+                    # The last character may reach beyond the block.
+                    at = offset[np.uint64(n - 1)] - shift
+                    first = np.int64(data[np.uint64(at)])
+                    at += 1 + np.int64(first >= 0xC0) + np.int64(first >= 0xE0) + np.int64(first >= 0xF0)
+                    room = LEAD + CHUNK - 1 - n
+                    continue
                 byte = np.int64(data[np.uint64(at)])
                 if byte >= 0x80:
                     coded = decode_codepoint(data, at)
