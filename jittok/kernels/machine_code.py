@@ -583,7 +583,7 @@ def put_entries(
     page_of: Any,
     class_of: Any,
 ) -> Any:
-    """Write the entries of the characters that begin in 64 bytes of text, and their places; only with wide vectors."""
+    """Write the entries of characters that begin in 64 bytes of text, and their places; only with wide vectors."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if not _is_wide():
@@ -617,19 +617,13 @@ def put_entries(
         leads = builder.bitcast(builder.icmp_signed(">", blocks[0], every(0xBF - 256)), _I64)
         beyond_ascii = builder.bitcast(builder.icmp_signed("<", blocks[0], every(0)), _I64)
         todo = builder.and_(leads, beyond_ascii)
-        before = builder.block
-        head, body, after = (builder.append_basic_block(name) for name in ("head", "group", "put"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        left, block = builder.phi(_I64), builder.phi(_V64)
-        left.add_incoming(todo, before)
-        block.add_incoming(blocks[0], before)
-        builder.cbranch(builder.icmp_unsigned("!=", left, _I64(0)), body, after)
-        # The first and the last character that have no class yet, and all like these: those of the same 64 codepoints.
-        builder.position_at_end(body)
         one = ir.FunctionType(_I64, [_I64, _I1])
         trailing = builder.module.declare_intrinsic("llvm.cttz", [_I64], one)
-        leading = builder.module.declare_intrinsic("llvm.ctlz", [_I64], one)
+        before = builder.block
+        body, after = (builder.append_basic_block(name) for name in ("classes", "put"))
+        builder.cbranch(builder.icmp_unsigned("!=", todo, _I64(0)), body, after)
+        # The first character beyond ASCII, and all like it, those of the same 64 codepoints; then the first of the others.
+        builder.position_at_end(body)
         shuffle = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_V64, [_V64, _V64]), "llvm.x86.avx512.pshuf.b.512"
         )
@@ -673,38 +667,46 @@ def put_entries(
             )
             return same, builder.or_(found, every(0x80))
 
-        sames = _I64(0)
-        now = block
-        for place in (builder.call(trailing, [left, _I1(1)]), builder.sub(_I64(63), builder.call(leading, [left, _I1(1)]))):
-            same, found = classes_like(place)
+        left, now = todo, blocks[0]
+        for _ in range(2):
+            same, found = classes_like(builder.call(trailing, [left, _I1(0)]))
+            same = builder.and_(same, left)
             now = builder.select(builder.bitcast(same, ir.VectorType(_I1, 64)), found, now)
-            sames = builder.or_(sames, same)
-        block.add_incoming(now, builder.block)
-        left.add_incoming(builder.and_(left, builder.not_(sames)), builder.block)
-        builder.branch(head)
-        # Those of the bytes that characters begin with, eight bytes at a time.
+            left = builder.xor(left, same)
+        from_body = builder.block
+        builder.branch(after)
         builder.position_at_end(after)
+        rest, block = builder.phi(_I64), builder.phi(_V64)
+        for phi, of_none, of_some in ((rest, todo, left), (block, blocks[0], now)):
+            phi.add_incoming(of_none, before)
+            phi.add_incoming(of_some, from_body)
+        # Of the bytes that characters begin with, up to the first that is none of these.
+        done = builder.call(trailing, [rest, _I1(0)])
+        lower = builder.sub(builder.and_(rest, builder.sub(_I64(0), rest)), _I64(1))
+        leads = builder.and_(leads, lower)
+        # Classes eight bytes at a time, places sixteen at a time.
         move = ir.FunctionType(_I64, [_I64, _I64])
-        extract, spread = (
-            cgutils.get_or_insert_function(builder.module, move, f"llvm.x86.bmi.{name}.64") for name in ("pext", "pdep")
+        extract = cgutils.get_or_insert_function(builder.module, move, "llvm.x86.bmi.pext.64")
+        compress = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
         )
         count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
-        eights = builder.bitcast(block, _LINE)
+        begin = _spread(builder, builder.add(at, base))
+        # Written and read again, which is faster than taking vectors apart. What is written for eight bytes never reaches
+        # the next eight.
+        first = n
+        store(block, 0, first)
+        store(builder.sext(builder.bitcast(leads, ir.VectorType(_I1, 64)), _V64), 0, builder.add(first, _I64(64)))
         for i in range(8):
-            bits = builder.and_(builder.lshr(leads, _I64(8 * i)), _I64(0xFF))
-            kept = builder.call(spread, [bits, _I64(0x0101010101010101)])
-            kept = builder.mul(kept, _I64(0xFF))
-            eight = builder.extract_element(eights, _I32(i))
-            store(builder.call(extract, [eight, kept]), 0, n)
-            places = builder.call(extract, [_I64(0x0706050403020100), kept])
-            eight_places = ir.VectorType(_I32, 8)
-            places = builder.zext(builder.bitcast(places, ir.VectorType(_I8, 8)), eight_places)
-            begin = builder.trunc(builder.add(builder.add(at, base), _I64(8 * i)), _I32)
-            single = builder.insert_element(ir.Constant(eight_places, ir.Undefined), begin, _I32(0))
-            begin = builder.shuffle_vector(single, single, ir.Constant(eight_places, [0] * 8))
-            store(builder.add(places, begin), 1, builder.shl(n, _I64(2)))
-            n = builder.add(n, builder.call(count, [bits]))
-        return n
+            if i % 2 == 0:
+                bits = builder.trunc(builder.lshr(leads, _I64(8 * i)), _I16)
+                places = builder.add(begin, ir.Constant(_IDS, list(range(8 * i, 8 * i + 16))))
+                places = builder.call(compress, [places, builder.bitcast(bits, _LANES), begin])
+                store(places, 1, builder.shl(n, _I64(2)))
+            eight, mask = (load(0, builder.add(first, _I64(place)), _I64) for place in (8 * i, 64 + 8 * i))
+            store(builder.call(extract, [eight, mask]), 0, n)
+            n = builder.add(n, builder.call(count, [builder.and_(builder.lshr(leads, _I64(8 * i)), _I64(0xFF))]))
+        return builder.or_(builder.shl(done, _I64(32)), n)
 
     whole = types.int64
     return whole(entries, offset, whole, data, whole, whole, page_of, class_of), code

@@ -56,6 +56,10 @@ LEAD = 64
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
 
+#: Of a block of 64 bytes, so few are no gain; after such a block, so many bytes are loaded character by character.
+FEW_TAKEN = 24
+ONE_BY_ONE = 512
+
 HIGH_BITS = np.uint64(0x8080808080808080)
 
 #: Positions in ``Chunk.state``.
@@ -177,13 +181,27 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
                 for i in range(LEAD, n):
                     offset[np.uint64(i)] = i
             shift = size - at
+            one_by_one = at
             while at < end and room > 0:
-                if has_wide_vectors() and room >= 64 and at + 68 <= end:
-                    n = np.int64(put_entries(entries, offset, n, data, at, shift, split.page_of, class_of))
-                    # The last character may reach beyond the block.
-                    at = offset[np.uint64(n - 1)] - shift
-                    first = np.int64(data[np.uint64(at)])
-                    at += 1 + np.int64(first >= 0xC0) + np.int64(first >= 0xE0) + np.int64(first >= 0xF0)
+                if has_wide_vectors() and at >= one_by_one and room >= 64 and at + 72 <= end:
+                    both = np.int64(put_entries(entries, offset, n, data, at, shift, split.page_of, class_of))
+                    n = both & 0xFFFFFFFF
+                    taken = both >> 32
+                    if taken < 64:
+                        at += taken
+                        if taken < FEW_TAKEN:
+                            # Characters of many kinds, as Chinese text has: one by one is faster for a while.
+                            one_by_one = at + ONE_BY_ONE
+                    else:
+                        # Not `taken`, so that the next block need not wait for this one.
+                        at += 64
+                        # The last character may reach beyond the block, by three bytes at most.
+                        rest = load64(data, at)
+                        reaches = np.int64(rest & np.uint64(0xC0) == np.uint64(0x80))
+                        at += reaches
+                        reaches &= np.int64(rest & np.uint64(0xC000) == np.uint64(0x8000))
+                        at += reaches
+                        at += reaches & np.int64(rest & np.uint64(0xC00000) == np.uint64(0x800000))
                     room = LEAD + CHUNK - 1 - n
                     continue
                 byte = np.int64(data[np.uint64(at)])
