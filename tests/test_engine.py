@@ -91,8 +91,8 @@ def test_ids_equal_the_reference_and_texts_come_back(name):
 
 
 #: Characters that share all bytes but the last are of one kind: of two, three and four bytes, and ASCII.
-KINDS = ["éÈßà", "дВжи", "ряюь", "ΩЀ", "अकआइ", "ॐ।१", "한하", "中丰", "々あ", "ア", "’…—", "\uff21\uff42", "👍👎", "\U000e0101"]
-KINDS += ["\U0001d400\U0001d401"]
+KINDS = ["éÈßà", "дВжи", "ряюь", "ΩЀ", "अकआइ", "ॐ।१", "한하", "中丰", "々あ", "ア", "’…—", "\uff21\uff42"]
+KINDS += ["👍👎", "\U000e0101", "\U0001d400\U0001d401"]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
