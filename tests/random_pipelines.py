@@ -171,7 +171,7 @@ class Known:
         moved = any(name in names for name in ("'NF", "'Replace", "'Precompiled"))
         self.spans = fallback or moved or (drops and byte_level) or trimmed or behind
         self.changed = any(ours.normalize(t["content"]) != t["content"] for t in tokens if t["normalized"])
-        self.tokens = drops or self.changed or cleaned or stripped
+        self.tokens = False
         self.decoded = self.changed or any(t["content"] == "\u00e9" for t in tokens)
 
 
