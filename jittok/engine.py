@@ -32,7 +32,10 @@ from jittok.tables import (
     N_MASKS,
     PIECE_MARK,
     RULE_SENTENCEPIECE,
+    TOKEN_NORMALIZED,
     TOKEN_SPECIAL,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
     UNIGRAM_BYTE_FALLBACK,
     UNIGRAM_MISSING,
     UNIGRAM_RULE,
@@ -1316,6 +1319,7 @@ class Engine:
             tokens = np.flatnonzero(parts.token >= 0)
             all_ids[~is_text] = parts.token[tokens]
             if span_array is not None:
+                shown = shown | self._shown_tokens(parts, tokens, np.flatnonzero(~is_text))
                 both = np.empty((len(all_ids), 2), np.int64)
                 both[is_text] = span_array
                 both[~is_text] = _part_spans(parts, indptr, tokens)
@@ -1363,6 +1367,45 @@ class Engine:
         wanted = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
         wanted |= self._loses_context(parts.data, start[part], at, stop)
         return self._strings(parts.data, rows[wanted], at[wanted], stop[wanted])
+
+    def _shown_tokens(
+        self, parts: Parts, tokens: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> dict[int, str]:
+        """Strings of the added tokens found in text that are not shown by their contents, by their `rows` among the ids.
+
+        They took white space with them, or were found in text that is normalised.
+        """
+        contents, sorted_ids = self._varying_tokens
+        if not contents:
+            return {}
+        ids = parts.token[tokens]
+        places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+        shown: dict[int, str] = {}
+        for number in np.flatnonzero(sorted_ids[places] == ids).tolist():
+            part = int(tokens[number])
+            text = parts.data[int(parts.start[part]) : int(parts.end[part])].tobytes().decode()
+            if text != contents[int(ids[number])]:
+                shown[int(rows[number])] = text
+        return shown
+
+    @cached_property
+    def _varying_tokens(self) -> tuple[dict[int, str | None], NDArray[np.int64]]:
+        """By their ids, the contents of added tokens that may be shown otherwise where they stand in text; and these ids.
+
+        None instead of a content: several tokens have that id, or the model's unknown token has it.
+        """
+        added = self.plan.added_tokens
+        if not self.plan.shows_found:
+            return {}, added.ids[:0]
+        ids, counts = np.unique(added.ids, return_counts=True)
+        ambiguous = set(ids[counts > 1].tolist()) | {self._shown_as_text}
+        may_vary = added.flags & (TOKEN_STRIP_LEFT | TOKEN_STRIP_RIGHT | TOKEN_NORMALIZED) != 0
+        may_vary |= np.isin(added.ids, list(ambiguous))
+        contents = {
+            int(added.ids[place]): None if int(added.ids[place]) in ambiguous else added.contents[place]
+            for place in np.flatnonzero(may_vary).tolist()
+        }
+        return contents, np.array(sorted(contents), np.int64)
 
     def _shown_whole(
         self,

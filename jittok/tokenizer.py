@@ -467,7 +467,7 @@ class Tokenizer:
         ArgumentError, ArgumentTypeError
             There is no such column, or one named `output` already; or the data are no texts.
         TextError, SpecialTokenError
-            As :meth:`encode_batch`; the message counts texts without nulls.
+            As :meth:`encode_batch`; the message names the row, of a dictionary the entry.
 
         Examples
         --------

@@ -409,8 +409,8 @@ class Vocabulary:
     added_tokens
         The added tokens, which :attr:`special_tokens` lists. Two of them may have the same id.
     shown
-        Gives what an added token that is looked for in normalised text is shown as: its content, normalised.
-        None: its content.
+        Gives what an added token that is looked for in normalised text is shown as where the text is not known: its content,
+        normalised. None: its content.
     unknown, surface
         Id of the token for unknown text, where that is shown as the text that it stands for: which `surface` gives
         from the original text. -1: no such token.
@@ -569,39 +569,26 @@ class Vocabulary:
         slice_of
             Gives the text under the token of a position, or None.
         shown
-            By position, what unknown tokens are shown as that are a part of a rewritten character.
+            By position, tokens that are shown otherwise: unknown ones that are a part of a rewritten character, and
+            added tokens as they were found in the text.
 
         Returns
         -------
         list of str
-            Added tokens that take white space with them show it; those found in the normalised text are
-            shown normalised.
+            Without spans, nobody knows what was found: then added tokens that are looked for in normalised text are shown
+            normalised.
         """
         result = self.tokens(ids)
-        flags = self.tables.flags[ids]
-        for row in np.flatnonzero(flags & (STRIPS | NORMALIZED)).tolist():
-            token = result[row]
-            if flags[row] & NORMALIZED and self._shown is not None:
-                token = self._shown(int(ids[row]))
-            piece = slice_of(row) if flags[row] & STRIPS and spans is not None else None
-            if piece:
-                left, right = outer_white_space(piece)
-                inner_left, inner_right = outer_white_space(token)
-                if left == len(piece):  # all white space: the token itself, or not what was found there
-                    token = piece if inner_left == len(token) else token
-                else:
-                    # A content that itself begins or ends with white space keeps it.
-                    before = piece[: max(left - inner_left, 0)]
-                    token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
-            result[row] = token
-        if self._surface is not None and spans is not None:
+        if spans is None:
+            if self._shown is not None:
+                for row in np.flatnonzero(self.tables.flags[ids] & NORMALIZED).tolist():
+                    result[row] = self._shown(int(ids[row]))
+            return result
+        if self._surface is not None:
             for row in np.flatnonzero(ids == self.unknown).tolist():
-                if shown and row in shown:
-                    result[row] = shown[row]
-                    continue
-                piece = self.surface_of(slice_of(row))
-                if piece:
-                    result[row] = piece
+                result[row] = self.surface_of(slice_of(row)) or result[row]
+        for row, text in (shown or {}).items():
+            result[row] = text
         return result
 
     def surface_of(self, text: str | None) -> str | None:

@@ -148,6 +148,8 @@ class Plan:
     is_sentencepiece
         Whether the reference is sentencepiece, by whose rule all but the last token of a character's bytes have empty
         spans.
+    shows_found
+        Whether added tokens are shown as they were found, with the white space that they took with them.
     """
 
     added_tokens: AddedTokens
@@ -160,6 +162,7 @@ class Plan:
     whole: bool = False
     blank_prefix: str | None = None
     is_sentencepiece: bool = False
+    shows_found: bool = False
     later_tokens: tuple[AddedTokenStage, ...] = ()
     codes: MarianModel | None = None
 
@@ -536,11 +539,13 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
 
         raw, *later = [raw[level] for level in levels(added.take(raw).contents)]
     stages = [_added_stage(added, level, None, rules) for level in later]
+    is_sentencepiece = isinstance(spec.model, SentencePieceModel | MarianModel)
     return {
         "later_tokens": tuple(stage for stage in stages if stage is not None),
         "added_tokens": added,
         "blank_prefix": blank_prefix(spec),
-        "is_sentencepiece": isinstance(spec.model, SentencePieceModel | MarianModel),
+        "is_sentencepiece": is_sentencepiece,
+        "shows_found": not is_llama_cpp and not is_sentencepiece,
         "codes": spec.model if isinstance(spec.model, MarianModel) else None,
         "raw_tokens": _added_stage(added, raw, None, rules),
         "normalized_tokens": _added_stage(added, normalized, normalizer, rules),
