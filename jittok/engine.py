@@ -411,14 +411,19 @@ def segments_of(
 
 
 def _prefixed(
-    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], unless_marked: bool = True
+    data: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    unless_marked: bool = True,
+    wanted: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Segments with a blank in front of each that is not empty, `unless_marked` by one or by U+2581."""
+    """Segments with a blank in front of each `wanted` one that is not empty, `unless_marked` by one or by U+2581."""
     from jittok.kernels.pieces import insert_blanks
 
     new = np.empty(int((end - start).sum()) + len(start) + PADDING, np.uint8)
     new_start, new_end = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-    n = insert_blanks(_frozen(data), start, end, int(unless_marked), new, new_start, new_end)
+    chosen = _frozen(np.empty(0, np.bool_) if wanted is None else wanted)
+    n = insert_blanks(_frozen(data), start, end, int(unless_marked), chosen, new, new_start, new_end)
     new[n:] = 0
     return _frozen(new), _frozen(new_start), _frozen(new_end)
 
@@ -795,8 +800,12 @@ class Engine:
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
             return
-        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
-            self._append_ids(*self._with_blanks(data, indptr), output, ends)
+        if self._blank_prefix is not None and not (spans or words):
+            if self._has_no_tokens(data, indptr, enabled, found):
+                self._append_ids(*self._with_blanks(data, indptr), output, ends)
+            else:
+                parts = self._blank_parts(data, indptr, first_document, enabled, found)
+                self._append_parts(parts, first_document, output, ends)
             return
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
@@ -875,6 +884,28 @@ class Engine:
 
         `found` has the tokens that were found already.
         """
+        plan = self.plan
+        parts = self._raw_parts(data, indptr, first_document, enabled, found)
+        if plan.codes is not None:
+            parts = _with_codes(parts, plan.codes)
+        if plan.normalizer is not None:
+            parts = _rewrite(parts, plan.normalizer, indptr, aligned)
+        parts = self._find_added(
+            parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
+        )
+        for step in plan.stages:
+            parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
+        return parts
+
+    def _raw_parts(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        first_document: int,
+        enabled: Enabled,
+        found: Sequence[Found],
+    ) -> Parts:
+        """Documents cut at the added tokens that are found in the text as given; see :meth:`_parts`."""
         plan, n_documents = self.plan, len(indptr) - 1
         parts = Parts(
             data,
@@ -886,15 +917,6 @@ class Engine:
         )
         for stage, wanted in zip((plan.raw_tokens, *plan.later_tokens), (enabled.raw, *enabled.later), strict=True):
             parts = self._find_added(parts, stage, wanted, enabled.raises, first_document, found)
-        if plan.codes is not None:
-            parts = _with_codes(parts, plan.codes)
-        if plan.normalizer is not None:
-            parts = _rewrite(parts, plan.normalizer, indptr, aligned)
-        parts = self._find_added(
-            parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
-        )
-        for step in plan.stages:
-            parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
         return parts
 
     def words(
@@ -1017,6 +1039,31 @@ class Engine:
         if self._blank_prefix == "never" or not len(starts):
             return data, starts, ends
         return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
+
+    def _blank_parts(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        first_document: int,
+        enabled: Enabled,
+        found: Sequence[Found],
+    ) -> Parts:
+        """As :meth:`_parts`, with blanks instead of U+2581 in the text, and of documents that may begin anywhere."""
+        parts = self._raw_parts(data, indptr, first_document, enabled, found)
+        # Where blanks are all that is written, what is found in normalized text is found in the text as given.
+        parts = self._find_added(
+            parts, self.plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
+        )
+        if self._blank_prefix == "never":
+            return parts
+        start, end = parts.start.copy(), parts.end.copy()
+        # The text of tokens is not copied.
+        end[parts.token >= 0] = start[parts.token >= 0]
+        wanted = None
+        if self._needs_sources:  # only what begins a document gets a blank
+            wanted = start == indptr[parts.document]
+        new, start, end = _prefixed(data, start, end, self._blank_prefix == "unless marked", wanted)
+        return parts._replace(data=new, start=start, end=end)
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled, found: list[Found]
