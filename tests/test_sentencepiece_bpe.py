@@ -529,7 +529,7 @@ def test_added_tokens_in_texts(model, scheme, added, texts):
     })  # fmt: skip
     tok = jittok.Tokenizer(tokenizer_json.read(content.encode(), "x"))
     check_encodings(tok, Tokenizer.from_str(content), texts)
-    for special in ("parse", "text", {token["content"] for token in added if token["special"]}):
+    for special in ("parse", {token["content"] for token in added[::2] if token["special"]}):
         check_like_the_long_way(tok, texts, special=special)
 
 
