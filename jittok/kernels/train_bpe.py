@@ -67,7 +67,10 @@ BATCHED = 3
 #: Batches of fewer places are not worth another thread.
 LEAST_SHARED = 64
 #: How often a thread looks whether another has done its part, or has one for it, before it lets others run.
-MOST_LOOKS = 1 << 13
+MOST_LOOKS = 1 << 11
+#: Batches for which a thread goes on alone, after another has not done its part in that time; twice as many, four times
+#: as many the next times: on a busy machine one thread is faster than two of which one always waits.
+LEAST_ALONE = 32
 
 #: Positions in the signals of threads, each in a cache line of its own.
 BATCH_THERE = 0  # number of the last batch that all may merge
@@ -104,6 +107,8 @@ FIRST_PAIR = 23  # pairs before this batch, of each part
 ROOM = 24  # pairs that this batch may bring, of each part
 STAMPS = 25  # integers of a part's stamps, the same in each part
 EVENTS = 26  # integers of a part's events, the same in each part
+ALONE = 27  # batches that are not to be shared with other threads
+NEXT_ALONE = 28  # how many that will be the next time
 N_NUMBERS = 32
 
 #: What the kernels return.
@@ -1462,6 +1467,9 @@ def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
     while True:
         if numbers[IS_OPEN] != 0:
             if not are_others_done(signals, n_parts, numbers[BATCHES]):
+                if numbers[ALONE] == 0:
+                    numbers[NEXT_ALONE] = max(2 * numbers[NEXT_ALONE], LEAST_ALONE)
+                    numbers[ALONE] = numbers[NEXT_ALONE]
                 return WAITING
             end_batch(training)
         if numbers[SYMBOLS] >= numbers[TARGET]:
@@ -1479,7 +1487,8 @@ def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
                     size += places_of(training, pair)
         budget -= size + 8 * numbers[BATCH]
         batch = numbers[BATCHES]
-        is_shared = n_parts > 1 and size >= LEAST_SHARED and numbers[IS_KNOWN] == 0
+        is_shared = n_parts > 1 and size >= LEAST_SHARED and numbers[IS_KNOWN] == 0 and numbers[ALONE] == 0
+        numbers[ALONE] = max(numbers[ALONE] - 1, 0)
         numbers[IS_OPEN] = 1
         if is_shared:
             store_shared(signals, BATCH_THERE, batch)

@@ -33,8 +33,9 @@ MOST_PARTS = 4
 WORD_BLOCK = 64
 #: Pairs of a batch of merges, about.
 JOINED = 1 << 17
-#: Seconds to wait for a thread that does not run.
+#: Seconds to wait for a thread that does not run, and most of them for what to do.
 NAP = 5e-5
+LONG_NAP = 2e-3
 #: Bytes of a token, about.
 TOKEN_BYTES = 10
 #: Counts below this have buckets, see :mod:`jittok.kernels.train_bpe`.
@@ -250,8 +251,12 @@ class MergeLearner:
             return int(kernels.learn_merges(training, self._prefix, signals, SLICE))
 
         def help_with(part: int) -> None:
+            done = kernels.MERGED_BATCH + kernels.SIGNAL * (part - 1)
+            nap, last = NAP, -1
             while kernels.help_merges(training, signals, part) == kernels.PAUSED:
-                time.sleep(NAP)
+                nap = NAP if signals[done] != last else min(2 * nap, LONG_NAP)
+                last = int(signals[done])
+                time.sleep(nap)
 
         signals[kernels.STOPPED] = 0
         tasks = [helpers.submit(help_with, part) for part in range(1, len(self._parts))]
