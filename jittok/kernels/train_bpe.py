@@ -67,9 +67,11 @@ BATCHED = 3
 #: Batches of fewer places are not worth another thread.
 LEAST_SHARED = 64
 #: How often a thread looks whether another has done its part, or has one for it, before it lets others run.
-MOST_LOOKS = 1 << 11
-#: Batches for which a thread goes on alone, after another has not done its part in that time; twice as many, four times
-#: as many the next times: on a busy machine one thread is faster than two of which one always waits.
+MOST_LOOKS = 1 << 13
+#: Batches in a row that another thread may miss, and batches for which a thread goes on alone after that, or after
+#: another has not done its part in time; twice as many, four times as many the next times: on a busy machine one thread
+#: is faster than two of which one always waits.
+MOST_MISSED = 4
 LEAST_ALONE = 32
 
 #: Positions in the signals of threads, each in a cache line of its own.
@@ -111,6 +113,7 @@ MORE_ROOM = 29  # the same with one merge more, of each part
 BATCH_PLACES = 30  # places of the merges of this batch
 ALONE = 27  # batches that are not to be shared with other threads
 NEXT_ALONE = 28  # how many that will be the next time
+MISSED = 31  # batches in a row that another thread has missed
 N_NUMBERS = 32
 
 #: Bytes behind the strings of tokens, which are copied in blocks.
@@ -1475,6 +1478,14 @@ def are_others_done(signals: Any, n_parts: int, batch: int) -> bool:
     return True
 
 
+@inlined
+def go_on_alone(numbers: Any) -> None:
+    """Do not share the next batches with other threads, which do not run."""
+    numbers[NEXT_ALONE] = max(2 * numbers[NEXT_ALONE], LEAST_ALONE)
+    numbers[ALONE] = numbers[NEXT_ALONE]
+    numbers[MISSED] = 0
+
+
 @kernel
 def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
     """Merge the first pairs of the queue, and the next, until there are as many symbols as wanted.
@@ -1503,8 +1514,7 @@ def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
         if numbers[IS_OPEN] != 0:
             if not are_others_done(signals, n_parts, numbers[BATCHES]):
                 if numbers[ALONE] == 0:
-                    numbers[NEXT_ALONE] = max(2 * numbers[NEXT_ALONE], LEAST_ALONE)
-                    numbers[ALONE] = numbers[NEXT_ALONE]
+                    go_on_alone(numbers)
                 return WAITING
             end_batch(training)
         if numbers[SYMBOLS] >= numbers[TARGET]:
@@ -1527,3 +1537,8 @@ def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
             if not is_shared or claim(signals, part, batch):
                 merge_part(training, part)
                 store_shared(signals, MERGED_BATCH + SIGNAL * (part - 1), batch)
+                numbers[MISSED] += np.int64(is_shared)
+            else:
+                numbers[MISSED] = 0
+        if numbers[MISSED] > MOST_MISSED:
+            go_on_alone(numbers)
