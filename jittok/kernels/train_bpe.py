@@ -69,10 +69,13 @@ LEAST_SHARED = 64
 #: How often a thread looks whether another has done its part, or has one for it, before it lets others run.
 MOST_LOOKS = 1 << 13
 #: Batches in a row that another thread may miss, and batches for which a thread goes on alone after that, or after
-#: another has not done its part in time; twice as many, four times as many the next times: on a busy machine one thread
-#: is faster than two of which one always waits.
+#: another has not done its part in time; twice as many the next time, and so on up to the last time, when the others are
+#: stopped: on a busy machine one thread is faster than two of which one always waits, or takes the other's processor.
 MOST_MISSED = 4
-LEAST_ALONE = 32
+LEAST_ALONE = 8
+MOST_ALONE = 64
+#: How often a thread looks for a batch before it lets others run.
+MOST_IDLE = 1 << 11
 
 #: Positions in the signals of threads, each in a cache line of its own.
 BATCH_THERE = 0  # number of the last batch that all may merge
@@ -1459,7 +1462,7 @@ def help_merges(training: Any, signals: Any, part: int) -> int:
             looks = 0
         else:
             looks += 1
-            if looks > MOST_LOOKS:
+            if looks > MOST_IDLE:
                 return PAUSED
             relax()
     return DONE
@@ -1479,11 +1482,14 @@ def are_others_done(signals: Any, n_parts: int, batch: int) -> bool:
 
 
 @inlined
-def go_on_alone(numbers: Any) -> None:
+def go_on_alone(numbers: Any, signals: Any) -> None:
     """Do not share the next batches with other threads, which do not run."""
     numbers[NEXT_ALONE] = max(2 * numbers[NEXT_ALONE], LEAST_ALONE)
     numbers[ALONE] = numbers[NEXT_ALONE]
     numbers[MISSED] = 0
+    if numbers[NEXT_ALONE] > MOST_ALONE:
+        numbers[ALONE] = MOST_IN_CELL
+        store_shared(signals, STOPPED, 1)
 
 
 @kernel
@@ -1514,7 +1520,7 @@ def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
         if numbers[IS_OPEN] != 0:
             if not are_others_done(signals, n_parts, numbers[BATCHES]):
                 if numbers[ALONE] == 0:
-                    go_on_alone(numbers)
+                    go_on_alone(numbers, signals)
                 return WAITING
             end_batch(training)
         if numbers[SYMBOLS] >= numbers[TARGET]:
@@ -1541,4 +1547,4 @@ def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
             else:
                 numbers[MISSED] = 0
         if numbers[MISSED] > MOST_MISSED:
-            go_on_alone(numbers)
+            go_on_alone(numbers, signals)

@@ -248,7 +248,7 @@ class MergeLearner:
     def _learn(self, helpers: Helpers | None) -> int:
         """Learn merges by counts, for a while; what the kernel says."""
         training, signals = self._training, self._signals
-        if helpers is None:
+        if helpers is None or self._number(kernels.NEXT_ALONE) > kernels.MOST_ALONE:
             return int(kernels.learn_merges(training, self._prefix, signals, SLICE))
 
         def help_with(part: int) -> None:
