@@ -11,19 +11,24 @@ possible", and use Numba's ordinary way instead.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import reduce
+from itertools import islice
+from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import codegen
+from numba.core import cgutils, codegen
 from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.imputils import lower_getattr
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import intrinsic, lower_builtin, lower_getattr_generic, models, register_model
 from numba.np import numpy_support
 
 from jittok import _jit
@@ -80,9 +85,8 @@ def compile_kernel(
     Exception
         Of any kind, where it is not possible.
     """
-    argument_types = tuple(map(_numba_type, arguments))
     kernel = numba.njit(**_OPTIONS)(function)
-    matches, unpack = _argument_intrinsics(argument_types, layout)
+    matches, unpack = _argument_intrinsics(arguments, layout)
 
     def entry(arguments, expected, numbers):  # type: ignore[no-untyped-def]
         if not matches(arguments, expected):
@@ -105,8 +109,15 @@ def compile_kernel(
         (result,) = dispatcher.overloads.values()
         module = _linked_module(result._asdict()["library"])
         name = result.fndesc.llvm_func_name
+        (result,) = kernel.overloads.values()
+        kernel_name = result.fndesc.llvm_func_name
     for defined in module.functions:
-        if not defined.is_declaration and defined.name != name:
+        if defined.name == kernel_name:
+            # The entry fills the tables that kernels only read. Were they one function, what is read there would not
+            # be invariant any more; and were the kernel internal, its arguments might become what they point to.
+            defined.add_function_attribute("noinline")
+            defined.linkage = "external"
+        elif not defined.is_declaration and defined.name != name:
             defined.linkage = "internal"
     for variable in module.global_variables:
         if not variable.is_declaration:
@@ -164,14 +175,156 @@ def _linked_module(library: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------- arguments
+#
+# Numba has a NamedTuple as all its members, and an array as seven numbers: hundreds of values to hand on in each
+# call, and most of what there would be to compile. Here a NamedTuple is the address of a table in the memory of
+# the call, and an array its data and shape.
+
+
+class _Array(types.Array):  # type: ignore[misc]
+    """An array that is lent to a kernel: aligned, C-contiguous, taken for writeable."""
+
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        super().__init__(dtype, ndim, "C", name=f"{dtype}x{ndim}")
+
+    @property
+    def key(self) -> str:
+        return str(self.name)
+
+
+@register_model(_Array)
+class _ArrayModel(models.StructModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        members = [("data", types.CPointer(kind.dtype)), ("shape", types.UniTuple(types.intp, kind.ndim))]
+        super().__init__(manager, kind, members)
+
+
+def _lengths(builder: Any, array: Any) -> list[Any]:
+    shape = builder.extract_value(array, 1)
+    return [builder.extract_value(shape, i) for i in range(shape.type.count)]
+
+
+def _item_pointer(context: Any, builder: Any, index_types: Any, array: Any, indices: Any) -> Any:
+    place = None
+    for length, index_type, index in zip(_lengths(builder, array), index_types, indices, strict=True):
+        index = context.cast(builder, index, index_type, types.intp if index_type.signed else types.uintp)
+        if index_type.signed:
+            is_negative = builder.icmp_signed("<", index, _I64(0))
+            index = builder.select(is_negative, builder.add(index, length), index)
+        place = index if place is None else builder.add(builder.mul(place, length), index)
+    return builder.gep(builder.extract_value(array, 0), [place])
+
+
+@lower_builtin(operator.getitem, _Array, types.Integer)
+def _get_item(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    array, index = signature.args
+    pointer = _item_pointer(context, builder, (index,), values[0], values[1:2])
+    return context.unpack_value(builder, array.dtype, pointer)
+
+
+@lower_builtin(operator.getitem, _Array, types.BaseTuple)
+def _get_inner_item(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    array, indices = signature.args
+    pointer = _item_pointer(context, builder, indices, values[0], cgutils.unpack_tuple(builder, values[1]))
+    return context.unpack_value(builder, array.dtype, pointer)
+
+
+@lower_builtin(operator.setitem, _Array, types.Integer, types.Any)
+def _set_item(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    array, index, kind = signature.args
+    pointer = _item_pointer(context, builder, (index,), values[0], values[1:2])
+    context.pack_value(builder, array.dtype, context.cast(builder, values[2], kind, array.dtype), pointer)
+    return context.get_dummy_value()
+
+
+@lower_builtin(operator.setitem, _Array, types.BaseTuple, types.Any)
+def _set_inner_item(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    array, indices, kind = signature.args
+    pointer = _item_pointer(context, builder, indices, values[0], cgutils.unpack_tuple(builder, values[1]))
+    context.pack_value(builder, array.dtype, context.cast(builder, values[2], kind, array.dtype), pointer)
+    return context.get_dummy_value()
+
+
+@lower_builtin(len, _Array)
+def _length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _lengths(builder, values[0])[0]
+
+
+@lower_getattr(_Array, "size")
+def _size(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    return reduce(builder.mul, _lengths(builder, array))
+
+
+@lower_getattr(_Array, "shape")
+def _shape(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    return builder.extract_value(array, 1)
+
+
+class _Table(types.Type):  # type: ignore[misc]
+    """A NamedTuple, as the address of its members: of each array the data and the shape, each in 64 bits."""
+
+    _numbers: ClassVar[dict[Any, int]] = {}
+
+    def __init__(self, kind: type, members: tuple[Any, ...]) -> None:
+        number = self._numbers.setdefault((kind, members), len(self._numbers))
+        super().__init__(name=f"{kind.__name__}.{number}")
+        self.kind = kind
+        self.members = members
+        fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+        self.place = {}
+        self.size = 0
+        for field, member in zip(fields, members, strict=True):
+            self.place[field] = self.size, member
+            self.size += _words(member)
+
+
+def _words(kind: Any) -> int:
+    if isinstance(kind, _Array):
+        return 1 + int(kind.ndim)
+    return kind.size if isinstance(kind, _Table) else 1
+
+
+@register_model(_Table)
+class _TableModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _I64.as_pointer())
+
+
+@infer_getattr
+class _Members(AttributeTemplate):  # type: ignore[misc]
+    key = _Table
+
+    def generic_resolve(self, table: Any, name: str) -> Any:
+        return table.place[name][1] if name in table.place else None
+
+
+@lower_getattr_generic(_Table)
+def _get_member(context: Any, builder: Any, table: Any, address: Any, name: str) -> Any:
+    place, kind = table.place[name]
+
+    def load(i: int, kind: Any = _I64) -> Any:
+        pointer = builder.gep(address, [_I64(place + i)])
+        loaded = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+        # Nothing that has this address writes there: see `compile_kernel`.
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return loaded
+
+    if isinstance(kind, _Table):
+        return builder.gep(address, [_I64(place)])
+    if not isinstance(kind, _Array):
+        return load(0)
+    array = ir.Constant(context.get_value_type(kind), ir.Undefined)
+    array = builder.insert_value(array, load(0, array.type.elements[0]), 0)
+    for i in range(kind.ndim):
+        array = builder.insert_value(array, load(1 + i), (1, i))
+    return array
 
 
 def _numba_type(argument: Any) -> Any:
     if isinstance(argument, np.ndarray):
-        dtype = numpy_support.from_dtype(argument.dtype)
-        return types.Array(dtype, argument.ndim, "C", readonly=not argument.flags.writeable)
+        return _Array(numpy_support.from_dtype(argument.dtype), argument.ndim)
     if isinstance(argument, tuple):
-        return types.NamedTuple([_numba_type(item) for item in argument], type(argument))
+        return _Table(type(argument), tuple(map(_numba_type, argument)))
     return types.int64
 
 
@@ -180,11 +333,12 @@ def _load(builder: Any, address: Any, offset: int, kind: Any = _I64) -> Any:
     return builder.load(pointer)
 
 
-def _argument_intrinsics(argument_types: tuple[Any, ...], layout: ObjectLayout) -> tuple[Any, Any]:
-    """Two intrinsics: whether the objects in a tuple are of these types, and the objects as Numba's values."""
+def _argument_intrinsics(arguments: tuple[Any, ...], layout: ObjectLayout) -> tuple[Any, Any]:
+    """Two intrinsics: whether the objects in a tuple are of these types, and the objects as values of kernels."""
+    argument_types = tuple(map(_numba_type, arguments))
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def matches(context: Any, arguments: Any, expected: Any) -> Any:
+    def matches(context: Any, holder: Any, expected: Any) -> Any:
         """Whether the objects in the tuple at an address have the types and dtypes expected."""
 
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -203,23 +357,23 @@ def _argument_intrinsics(argument_types: tuple[Any, ...], layout: ObjectLayout) 
                 count += 1
                 return _load(builder, values[1], 8 * (count - 1))
 
-            def check(holder: Any, kinds: Any) -> None:
-                for i, kind in enumerate(kinds):
-                    if kind is types.int64:
+            def check(holder: Any, examples: Any) -> None:
+                for i, example in enumerate(examples):
+                    if not isinstance(example, tuple | np.ndarray):
                         continue
                     item = _load(builder, holder, layout.item + 8 * i)
                     require(builder.icmp_unsigned("==", _load(builder, item, layout.type), next_expected()))
-                    if isinstance(kind, types.NamedTuple):
-                        check(item, kind.types)
+                    if isinstance(example, tuple):
+                        check(item, example)
                         continue
                     require(builder.icmp_unsigned("==", _load(builder, item, layout.dtype), next_expected()))
                     ndim = _load(builder, item, layout.ndim, _I32)
-                    require(builder.icmp_unsigned("==", ndim, _I32(kind.ndim)))
-                    wanted = 0x101 if not kind.mutable else 0x501  # C-contiguous, aligned, writeable
+                    require(builder.icmp_unsigned("==", ndim, _I32(example.ndim)))
+                    wanted = 0x501 if example.flags.writeable else 0x101  # C-contiguous, aligned, writeable
                     flags = builder.and_(_load(builder, item, layout.flags, _I32), _I32(wanted))
                     require(builder.icmp_unsigned("==", flags, _I32(wanted)))
 
-            check(values[0], argument_types)
+            check(values[0], arguments)
             builder.store(ir.Constant(ir.IntType(1), 1), result)
             builder.branch(end)
             builder.position_at_end(end)
@@ -230,57 +384,47 @@ def _argument_intrinsics(argument_types: tuple[Any, ...], layout: ObjectLayout) 
     packed = types.Tuple(argument_types)
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def unpack(context: Any, arguments: Any, numbers: Any) -> Any:
+    def unpack(context: Any, holder: Any, numbers: Any) -> Any:
         """The arguments: arrays lent from their objects, and numbers from an array of their own."""
 
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             count = 0
 
-            def make(holder: Any, kinds: Any, tuple_type: Any) -> Any:
+            def words(holder: Any, kinds: Any) -> Iterator[Any]:
+                """What a table holds."""
                 nonlocal count
-                items = []
                 for i, kind in enumerate(kinds):
                     if kind is types.int64:
-                        items.append(_load(builder, values[1], 8 * count))
+                        yield _load(builder, values[1], 8 * count)
                         count += 1
                         continue
                     item = _load(builder, holder, layout.item + 8 * i)
-                    if isinstance(kind, types.NamedTuple):
-                        items.append(make(item, kind.types, kind))
-                    else:
-                        items.append(_borrowed_array(context, builder, kind, item, layout))
-                return context.make_tuple(builder, tuple_type, items)
+                    if isinstance(kind, _Table):
+                        yield from words(item, kind.members)
+                        continue
+                    yield _load(builder, item, layout.data)
+                    shape = _load(builder, item, layout.shape)
+                    for k in range(kind.ndim):
+                        yield _load(builder, shape, 8 * k)
 
-            return make(values[0], argument_types, packed)
+            def value(kind: Any, words: list[Any]) -> Any:
+                if kind is types.int64:
+                    return words[0]
+                if isinstance(kind, _Array):
+                    array = ir.Constant(context.get_value_type(kind), ir.Undefined)
+                    array = builder.insert_value(array, builder.inttoptr(words[0], array.type.elements[0]), 0)
+                    for k, length in enumerate(words[1:]):
+                        array = builder.insert_value(array, length, (1, k))
+                    return array
+                table = cgutils.alloca_once(builder, _I64, size=_I64(kind.size))
+                for k, word in enumerate(words):
+                    builder.store(word, builder.gep(table, [_I64(k)]))
+                return table
+
+            found = words(values[0], argument_types)
+            items = [value(kind, list(islice(found, _words(kind)))) for kind in argument_types]
+            return context.make_tuple(builder, packed, items)
 
         return packed(types.int64, types.int64), code
 
     return matches, unpack
-
-
-def _borrowed_array(context: Any, builder: Any, kind: Any, item: Any, layout: ObjectLayout) -> Any:
-    """Numba's form of the array object at an address."""
-    array = context.make_array(kind)(context, builder)
-    shape_at = _load(builder, item, layout.shape)
-    shape = [_load(builder, shape_at, 8 * i) for i in range(kind.ndim)]
-    size = kind.dtype.bitwidth // 8 if kind.dtype is not types.boolean else 1
-    strides = [_I64(size)]
-    for length in shape[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], length))
-    n_items = _I64(1)
-    for length in shape:
-        n_items = builder.mul(n_items, length)
-    data = builder.inttoptr(_load(builder, item, layout.data), array.data.type)
-    array.meminfo = ir.Constant(array.meminfo.type, None)
-    array.parent = ir.Constant(array.parent.type, None)
-    array.nitems = n_items
-    array.itemsize = _I64(size)
-    array.data = data
-    array.shape = ir.Constant(ir.ArrayType(_I64, kind.ndim), ir.Undefined)
-    array.strides = ir.Constant(ir.ArrayType(_I64, kind.ndim), ir.Undefined)
-    for name, values in (("shape", shape), ("strides", strides)):
-        packed = getattr(array, name)
-        for i, value in enumerate(values):
-            packed = builder.insert_value(packed, value, i)
-        setattr(array, name, packed)
-    return array._getvalue()
