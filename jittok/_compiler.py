@@ -24,7 +24,10 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, codegen
 from numba.core import types as numba_types
+from numba.core import typed_passes, untyped_passes
+from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.imputils import lower_getattr
 from numba.core.registry import cpu_target
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
@@ -36,15 +39,38 @@ from jittok._linker import link
 from jittok._native import MISMATCH, Code, ObjectLayout
 
 types: Any = numba_types
+
+
+class _Pipeline(CompilerBase):  # type: ignore[misc]
+    """Numba's passes, but for those that kernels have nothing for: closures, overloads to inline, `with`, array expressions."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = PassManager("kernel")
+        for step in _PASSES:
+            passes.add_pass(step, step.__name__)
+        passes.finalize()
+        return [passes]
+
+
+_PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.AnnotateTypes,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
 _OPTIONS = {
+    "pipeline_class": _Pipeline,
     "nogil": True,
     "error_model": "numpy",
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     # Arrays are lent to kernels and never made in them: no reference is counted.
     "_nrt": False,
-    # Rewriting is for array expressions, which kernels do not have.
-    "no_rewrites": True,
 }
 _I8, _I32, _I64 = (ir.IntType(bits) for bits in (8, 32, 64))
 
