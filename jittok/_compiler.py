@@ -16,7 +16,6 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from itertools import islice
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
@@ -37,7 +36,7 @@ from numba.np import numpy_support
 
 from jittok import _jit
 from jittok._linker import link
-from jittok._native import MISMATCH, Code, ObjectLayout
+from jittok._native import MISMATCH, ROW, Code, ObjectLayout, n_tuples, n_words
 
 types: Any = numba_types
 
@@ -56,7 +55,6 @@ class _Pipeline(CompilerBase):  # type: ignore[misc]
 _PASSES = (
     untyped_passes.TranslateByteCode,
     untyped_passes.FixupArgs,
-    untyped_passes.IRProcessing,
     untyped_passes.ReconstructSSA,
     typed_passes.NopythonTypeInference,
     typed_passes.PreLowerStripPhis,
@@ -73,7 +71,7 @@ _OPTIONS = {
     # Arrays are lent to kernels and never made in them: no reference is counted.
     "_nrt": False,
 }
-_I8, _I32, _I64 = (ir.IntType(bits) for bits in (8, 32, 64))
+_I64 = ir.IntType(64)
 
 
 class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -113,12 +111,14 @@ def compile_kernel(
         Of any kind, where it is not possible.
     """
     kernel = numba.njit(**_OPTIONS)(function)
-    matches, unpack = _argument_intrinsics(arguments, layout)
+    fill = numba.njit(**_OPTIONS)(_table_filler(layout, n_words(arguments)))
+    new_table, values_in = _table_intrinsics(arguments)
 
     def entry(arguments, expected, numbers):  # type: ignore[no-untyped-def]
-        if not matches(arguments, expected):
+        table = new_table()
+        if not fill(table, arguments, expected, numbers):
             return np.int64(MISMATCH)
-        return np.int64(kernel(*unpack(arguments, numbers)))
+        return np.int64(kernel(*values_in(table)))
 
     dispatcher = numba.njit(**_OPTIONS)(entry)
     target = cpu_target.target_context
@@ -304,23 +304,15 @@ class _Table(types.Type):  # type: ignore[misc]
 
     _numbers: ClassVar[dict[Any, int]] = {}
 
-    def __init__(self, kind: type, members: tuple[Any, ...]) -> None:
-        number = self._numbers.setdefault((kind, members), len(self._numbers))
-        super().__init__(name=f"{kind.__name__}.{number}")
-        self.kind = kind
-        self.members = members
-        fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
-        self.place = {}
-        self.size = 0
-        for field, member in zip(fields, members, strict=True):
-            self.place[field] = self.size, member
-            self.size += _words(member)
-
-
-def _words(kind: Any) -> int:
-    if isinstance(kind, _Array):
-        return 1 + int(kind.ndim)
-    return kind.size if isinstance(kind, _Table) else 1
+    def __init__(self, argument: Any) -> None:
+        members = tuple(map(_numba_type, argument))
+        number = self._numbers.setdefault((type(argument), members), len(self._numbers))
+        super().__init__(name=f"{type(argument).__name__}.{number}")
+        self.members = {}
+        place = 0
+        for field, member, kind in zip(argument._fields, argument, members, strict=True):
+            self.members[field] = place, kind
+            place += n_words(member)
 
 
 @register_model(_Table)
@@ -334,22 +326,27 @@ class _Members(AttributeTemplate):  # type: ignore[misc]
     key = _Table
 
     def generic_resolve(self, table: Any, name: str) -> Any:
-        return table.place[name][1] if name in table.place else None
+        return table.members[name][1] if name in table.members else None
 
 
 @lower_getattr_generic(_Table)
 def _get_member(context: Any, builder: Any, table: Any, address: Any, name: str) -> Any:
-    place, kind = table.place[name]
+    place, kind = table.members[name]
+    return _member(context, builder, kind, builder.gep(address, [_I64(place)]), is_invariant=True)
+
+
+def _member(context: Any, builder: Any, kind: Any, address: Any, is_invariant: bool = False) -> Any:
+    """The value whose words are at an address. `is_invariant`: where this is run, nothing writes there."""
 
     def load(i: int, kind: Any = _I64) -> Any:
-        pointer = builder.gep(address, [_I64(place + i)])
+        pointer = builder.gep(address, [_I64(i)])
         loaded = builder.load(builder.bitcast(pointer, kind.as_pointer()))
-        # Nothing that has this address writes there: see `compile_kernel`.
-        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        if is_invariant:
+            loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
 
     if isinstance(kind, _Table):
-        return builder.gep(address, [_I64(place)])
+        return address
     if not isinstance(kind, _Array):
         return load(0)
     array = ir.Constant(context.get_value_type(kind), ir.Undefined)
@@ -363,107 +360,92 @@ def _numba_type(argument: Any) -> Any:
     if isinstance(argument, np.ndarray):
         return _Array(numpy_support.from_dtype(argument.dtype), argument.ndim)
     if isinstance(argument, tuple):
-        return _Table(type(argument), tuple(map(_numba_type, argument)))
+        return _Table(argument)
     return types.int64
 
 
-def _load(builder: Any, address: Any, offset: int, kind: Any = _I64) -> Any:
-    pointer = builder.inttoptr(builder.add(address, _I64(offset)), kind.as_pointer())
-    return builder.load(pointer)
+@intrinsic  # type: ignore[untyped-decorator]
+def _load(context: Any, address: Any) -> Any:
+    """The 64 bits at an address."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load(builder.inttoptr(values[0], _I64.as_pointer()))
+
+    return types.int64(types.int64), code
 
 
-def _argument_intrinsics(arguments: tuple[Any, ...], layout: ObjectLayout) -> tuple[Any, Any]:
-    """Two intrinsics: whether the objects in a tuple are of these types, and the objects as values of kernels."""
+@intrinsic  # type: ignore[untyped-decorator]
+def _store(context: Any, address: Any, word: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.store(values[1], builder.inttoptr(values[0], _I64.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), code
+
+
+def _table_filler(layout: ObjectLayout, size: int) -> Callable[..., bool]:
+    """Make the function that fills a call's table, whose members have `size` words."""
+    type_at, data_at, ndim_at, shape_at, dtype_at, flags_at = (
+        getattr(layout, name) for name in ("type", "data", "ndim", "shape", "dtype", "flags")
+    )
+    row_bytes = 8 * ROW
+
+    def fill(table, arguments, expected, numbers):  # type: ignore[no-untyped-def]
+        """Fill the table at an address from the tuple at another; False if not all is as `expected_objects` says."""
+        _store(table + 8 * size, arguments)
+        row = expected + 16
+        for _ in range(_load(expected)):
+            item = _load(_load(table + _load(row)) + _load(row + 8))
+            place = table + _load(row + 24)
+            dtype = _load(row + 32)
+            if _load(item + type_at) != _load(row + 16):
+                return False
+            if dtype == 0:
+                _store(place, item)
+            else:
+                ndim = _load(row + 40)
+                flags = _load(row + 48)
+                if (
+                    _load(item + dtype_at) != dtype
+                    or _load(item + ndim_at) & 0xFFFFFFFF != ndim
+                    or _load(item + flags_at) & flags != flags
+                ):
+                    return False
+                _store(place, _load(item + data_at))
+                shape = _load(item + shape_at)
+                for i in range(ndim):
+                    _store(place + 8 * i + 8, _load(shape + 8 * i))
+            row += row_bytes
+        for i in range(_load(expected + 8)):
+            _store(table + _load(row + 8 * i), _load(numbers + 8 * i))
+        return True
+
+    return fill
+
+
+def _table_intrinsics(arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Two intrinsics: room for a call's table, and the arguments as values of kernels, from a table that is filled."""
     argument_types = tuple(map(_numba_type, arguments))
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def matches(context: Any, holder: Any, expected: Any) -> Any:
-        """Whether the objects in the tuple at an address have the types and dtypes expected."""
-
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            result = builder.alloca(ir.IntType(1))
-            builder.store(ir.Constant(ir.IntType(1), 0), result)
-            end = builder.append_basic_block("end")
-            count = 0
-
-            def require(condition: Any) -> None:
-                following = builder.append_basic_block("matching")
-                builder.cbranch(condition, following, end)
-                builder.position_at_end(following)
-
-            def next_expected() -> Any:
-                nonlocal count
-                count += 1
-                return _load(builder, values[1], 8 * (count - 1))
-
-            def check(holder: Any, examples: Any) -> None:
-                for i, example in enumerate(examples):
-                    if not isinstance(example, tuple | np.ndarray):
-                        continue
-                    item = _load(builder, holder, layout.item + 8 * i)
-                    require(builder.icmp_unsigned("==", _load(builder, item, layout.type), next_expected()))
-                    if isinstance(example, tuple):
-                        check(item, example)
-                        continue
-                    require(builder.icmp_unsigned("==", _load(builder, item, layout.dtype), next_expected()))
-                    ndim = _load(builder, item, layout.ndim, _I32)
-                    require(builder.icmp_unsigned("==", ndim, _I32(example.ndim)))
-                    wanted = 0x501 if example.flags.writeable else 0x101  # C-contiguous, aligned, writeable
-                    flags = builder.and_(_load(builder, item, layout.flags, _I32), _I32(wanted))
-                    require(builder.icmp_unsigned("==", flags, _I32(wanted)))
-
-            check(values[0], arguments)
-            builder.store(ir.Constant(ir.IntType(1), 1), result)
-            builder.branch(end)
-            builder.position_at_end(end)
-            return builder.load(result)
-
-        return types.boolean(types.int64, types.int64), code
-
     packed = types.Tuple(argument_types)
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def unpack(context: Any, holder: Any, numbers: Any) -> Any:
-        """The arguments: arrays lent from their objects, and numbers from an array of their own."""
-
+    def new_table(context: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            count = 0
+            room = _I64(n_words(arguments) + n_tuples(arguments))
+            return builder.ptrtoint(cgutils.alloca_once(builder, _I64, size=room), _I64)
 
-            def words(holder: Any, kinds: Any) -> Iterator[Any]:
-                """What a table holds."""
-                nonlocal count
-                for i, kind in enumerate(kinds):
-                    if kind is types.int64:
-                        yield _load(builder, values[1], 8 * count)
-                        count += 1
-                        continue
-                    item = _load(builder, holder, layout.item + 8 * i)
-                    if isinstance(kind, _Table):
-                        yield from words(item, kind.members)
-                        continue
-                    yield _load(builder, item, layout.data)
-                    shape = _load(builder, item, layout.shape)
-                    for k in range(kind.ndim):
-                        yield _load(builder, shape, 8 * k)
+        return types.int64(), code
 
-            def value(kind: Any, words: list[Any]) -> Any:
-                if kind is types.int64:
-                    return words[0]
-                if isinstance(kind, _Array):
-                    array = ir.Constant(context.get_value_type(kind), ir.Undefined)
-                    array = builder.insert_value(array, builder.inttoptr(words[0], array.type.elements[0]), 0)
-                    for k, length in enumerate(words[1:]):
-                        array = builder.insert_value(array, length, (1, k))
-                    return array
-                table = cgutils.alloca_once(builder, _I64, size=_I64(kind.size))
-                for k, word in enumerate(words):
-                    builder.store(word, builder.gep(table, [_I64(k)]))
-                return table
-
-            found = words(values[0], argument_types)
-            items = [value(kind, list(islice(found, _words(kind)))) for kind in argument_types]
+    @intrinsic  # type: ignore[untyped-decorator]
+    def values_in(context: Any, table: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            address = builder.inttoptr(values[0], _I64.as_pointer())
+            items = []
+            for argument, kind in zip(arguments, argument_types, strict=True):
+                items.append(_member(context, builder, kind, address))
+                address = builder.gep(address, [_I64(n_words(argument))])
             return context.make_tuple(builder, packed, items)
 
-        return packed(types.int64, types.int64), code
+        return packed(types.int64), code
 
-    return matches, unpack
+    return new_table, values_in
