@@ -338,7 +338,9 @@ class Compiled:
     __slots__ = ("_kept", "_n_arguments", "block", "expected", "function", "inner_numbers", "numbers")
 
     def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
-        words, objects = expected_objects(arguments, object_layout())
+        layout = object_layout()
+        assert layout is not None, "there is no compiled code where objects are not understood"
+        words, objects = expected_objects(arguments, layout)
         array = (ctypes.c_int64 * len(words))(*words)
         self._kept = objects, array
         self._n_arguments = len(arguments)
