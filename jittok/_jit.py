@@ -423,7 +423,7 @@ def source_stamp() -> str:
     """Hash of all sources that compiled kernels come from."""
     digest = hashlib.blake2b(digest_size=12)
     package = Path(__file__).parent
-    names = ("_jit", "_native", "_compiler", "_linker", "_mask_code", "_background", "tables")
+    names = ("_jit", "_native", "_compiler", "_arguments", "_linker", "_mask_code", "_background", "tables")
     own = [package / f"{name}.py" for name in names]
     try:
         for path in [*own, *sorted((package / "kernels").glob("*.py"))]:
