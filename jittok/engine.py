@@ -25,6 +25,9 @@ from jittok.post_processing import Framing
 from jittok.ranges import Chunk, Ranges
 from jittok.spec import Metaspace
 from jittok.tables import (
+    EDGE_BYTE,
+    MASK_BASE,
+    MASK_STRIDE,
     MERGE_BYTE_FALLBACK,
     MERGE_RANKED,
     MERGE_UNKNOWN,
@@ -453,7 +456,7 @@ class Worker:
 
     def __init__(self, n_masks: int, lattice: bool, id_bits: int) -> None:
         from jittok.kernels.merge import new_merge_lanes
-        from jittok.kernels.split import EDGE_BYTE, MASK_BASE, MASK_STRIDE, new_chunk
+        from jittok.kernels.split import new_chunk
         from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
         try:

@@ -94,7 +94,7 @@ class AddedTokens(Sequence[AddedToken]):
 
     def id_list(self) -> list[int]:
         """The ids, not to be changed."""
-        return self._ids if type(self._ids) is list else self._ids.tolist()  # type: ignore[union-attr, no-any-return]
+        return self._ids if type(self._ids) is list else self._ids.tolist()  # type: ignore[union-attr]
 
     @classmethod
     def of(cls, tokens: Iterable[AddedToken]) -> AddedTokens:
