@@ -220,7 +220,20 @@ def refuses(call: Any) -> bool:
     return False
 
 
-def compare(seed: int) -> tuple[int, list[Any]]:
+def collide(rng: random.Random, block: Block) -> None:
+    """Give added tokens contents and ids of the vocabulary, and of each other."""
+    vocab = block["model"]["vocab"]
+    names = [entry[0] for entry in vocab] if type(vocab) is list else list(vocab)
+    tokens = block["added_tokens"] or random_configs.added_tokens(rng)
+    for token in tokens:
+        if rng.random() < 0.35:
+            token["content"] = rng.choice(names) or token["content"]
+        kept, n = token["id"], len(names)
+        token["id"] = rng.choice([kept, rng.randrange(n), n + rng.randrange(6), n])
+    block["added_tokens"] = list({token["content"]: token for token in tokens}.values())
+
+
+def compare(seed: int, colliding: bool = False) -> tuple[int, list[Any]]:
     """Compare one configuration; returns how many texts were compared, and what differs."""
     from tokenizers import Tokenizer
 
@@ -231,6 +244,8 @@ def compare(seed: int) -> tuple[int, list[Any]]:
     ):
         block["decoder"] = decoders(rng)
     more(rng, block)
+    if colliding:
+        collide(rng, block)
     block |= stored(rng)
     content = json.dumps(block)
     try:

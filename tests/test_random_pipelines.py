@@ -22,6 +22,16 @@ def test_random_pipelines_give_what_the_reference_gives(first):
     assert total > 5 * SLICE
 
 
+def test_added_tokens_whose_ids_collide():
+    pytest.importorskip("tokenizers")
+    total = 0
+    for seed in range(5000, 5000 + 2 * SLICE):
+        compared, found = random_pipelines.compare(seed, colliding=True)
+        assert found == []
+        total += compared
+    assert total > 10 * SLICE
+
+
 def file_of(**blocks):
     model = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["\u00e3", -1.0]]}
     return jittok.load_bytes(json.dumps({"version": "1.0", "model": model, **blocks}).encode())
