@@ -948,16 +948,18 @@ class Engine:
                 follow_runs(spans, edges, runs.run_indptr, runs.run_at, runs.run_source)
             elif prefixes is not None:
                 drop_prefixes(spans, edges, _frozen(prefixes[text]))
+        as_given = parts if given is None else given
         if len(text) == len(parts.token) == len(ends) and bool((parts.document == np.arange(len(ends))).all()):
-            np.add(part_end, first, out=ends)  # whole documents
-            return
+            # One part each. White space that documents begin with may have been dropped.
+            if output.spans is None or bool((as_given.start == indptr[:-1]).all()):
+                np.add(part_end, first, out=ends)
+                return
         document, token = _frozen(parts.document), _frozen(parts.token)
         if output.spans is not None or output.words is not None:
             starts, stops = np.zeros((2, len(token)), np.int64)
             spans, numbers = np.empty((0, 2), np.int64), _NOTHING
             if output.spans is not None:
                 spans = output.spans[first : output.used]
-                as_given = parts if given is None else given
                 find_positions(
                     _frozen(as_given.data), _frozen(indptr), document, _frozen(as_given.start), _frozen(as_given.end),
                     token, starts, stops,
