@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import mask_code
-from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
+from jittok.build.plan import MARK, AddedTokenStage, MarkStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
 from jittok.memory import Buffers, Idle, large_copy, move_rows
@@ -812,7 +812,9 @@ class Engine:
             for one in found:
                 one.rows[:, 1:3] -= indptr[0]
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
-        parts = self._parts(data, indptr, first_document, enabled, spans or self._needs_sources, found)
+        marked = self.plan.marks is not None and not (spans or words)
+        aligned = not marked and (spans or self._needs_sources)
+        parts = self._parts(data, indptr, first_document, enabled, aligned, found, marked)
         if not (spans or words):
             self._append_parts(parts, first_document, output, ends)
             return
@@ -870,10 +872,11 @@ class Engine:
         enabled: Enabled,
         aligned: bool,
         found: Sequence[Found] = (),
+        marked: bool = False,
     ) -> Parts:
         """Documents of which the first begins at 0, after all steps before the last cut.
 
-        `found` has the tokens that were found already.
+        `found` has the tokens that were found already. `marked`: the plan's `marks` does the work of its stages.
         """
         plan, n_documents = self.plan, len(indptr) - 1
         parts = Parts(
@@ -893,6 +896,8 @@ class Engine:
         parts = self._find_added(
             parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
         )
+        if marked and plan.marks is not None:
+            return _marked(parts, plan.marks)
         for step in plan.stages:
             parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
         return parts
@@ -1217,7 +1222,7 @@ class Engine:
         # Where texts are one pre-token each, the last cut is not that of words.
         wanted = _NOTHING if plan.whole and not located else word
         # SentencePiece's normalizer writes blanks.
-        has_marks = self._blank_prefix is not None and not plan.is_sentencepiece
+        has_marks = plan.marks is not None or (self._blank_prefix is not None and not plan.is_sentencepiece)
         n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, wanted, length, has_marks)
         ids, word, length = ids[:n], word[:n], length[:n]
         if plan.whole:
@@ -1597,6 +1602,10 @@ class Engine:
             if model.numbers[UNIGRAM_BYTE_FALLBACK]:
                 return nothing
             lengths = self._piece_lengths.astype(np.int32)
+            if has_marks:
+                from jittok.build.unigram_tables import piece_lengths
+
+                lengths = piece_lengths(model, marks=True).astype(np.int32)
             unknown = int(model.numbers[UNIGRAM_UNKNOWN])
         elif isinstance(model, PieceTables):
             lengths = np.diff(model.token_indptr).astype(np.int32)
@@ -1718,6 +1727,25 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
                 sources.end[n_kept:],
             )
     return parts._replace(data=new, start=start, end=end, codepoints=sources)
+
+
+def _marked(parts: Parts, marks: MarkStage) -> Parts:
+    """Text parts as Metaspace makes them, with U+0020 for each U+2581; nothing is known of their positions."""
+    from jittok.kernels.word_marks import ROOM, mark_words
+
+    text = np.flatnonzero(parts.token < 0)
+    start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
+    prefixed = np.full(len(text), marks.prefix == "always")
+    if marks.prefix == "first":
+        # What a document begins with may be an added token, but no empty text comes before that.
+        prefixed = np.diff(parts.document, prepend=-1)[text] > 0
+    new = np.empty(int((end - start).sum()) + len(text) + max(ROOM, PADDING), np.uint8)
+    new_start, new_end = parts.start.copy(), parts.end.copy()
+    out_start, out_end = np.empty_like(start), np.empty_like(end)
+    n = mark_words(_frozen(parts.data), start, end, int(marks.separates), prefixed, new, out_start, out_end)
+    new[n : n + PADDING] = 0
+    new_start[text], new_end[text] = out_start, out_end
+    return parts._replace(data=new, start=new_start, end=new_end)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
