@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from jittok import tables
 from jittok.rewriting import PADDING, Rewritten, applied
 from jittok.tables import LocalTables, SuspicionTables, read_only
-from jittok.unicode.graphemes import BREAK, CR, EXTEND, PREPEND, SPACING_MARK, ZWJ, grapheme_classes
+from jittok.unicode.graphemes import (
+    BREAK,
+    CONJUNCT,
+    CONSONANT,
+    CR,
+    EXTEND,
+    HANGUL_L,
+    PREPEND,
+    SPACING_MARK,
+    ZWJ,
+    grapheme_classes,
+)
 from jittok.unicode.normalization import fold_pages
 
 if TYPE_CHECKING:
@@ -26,6 +37,8 @@ if TYPE_CHECKING:
 
 #: The one regular expression that is known to look no further than a run of blanks.
 BLANKS_PATTERN = " {2,}"
+#: Bytes of the longest cluster that becomes what a charsmap says of its beginning.
+_SHORT = 5
 #: Bytes of the longest string that one codepoint may become.
 _LONGEST = 255
 
@@ -180,15 +193,20 @@ class _Images:
 def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool_]) -> LocalTables | None:
     """Tables of steps in a row; None if one looks too far."""
     is_candidate = suspected.copy()
-    breaks = grapheme_classes() & BREAK
+    has_clusters = any(operation.name == "apply_precompiled" for operation in operations)
+    classes = grapheme_classes()
+    breaks = classes & BREAK
     joins = (breaks == EXTEND) | (breaks == ZWJ) | (breaks == SPACING_MARK)
-    if any(operation.name == "apply_precompiled" for operation in operations):
+    # After a codepoint of a few kinds only, all of three bytes or more with them.
+    may_join = (breaks >= HANGUL_L) | (classes & CONJUNCT == CONSONANT)
+    if has_clusters:
         is_candidate |= joins | (breaks == PREPEND) | (breaks == CR)
     codepoints = np.flatnonzero(is_candidate)
     n = len(codepoints)
     is_other = np.zeros(n, np.bool_)
     is_mark = np.zeros(n, np.bool_)
     is_repeated = np.zeros(n, np.bool_)
+    is_joining = np.zeros(n, np.bool_)
     reach = 1
     is_only = len(operations) == 1
     images = _Images(codepoints, np.ones(n, np.int64))
@@ -204,11 +222,16 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
             is_mapped = (entry & tables.CHARSMAP_MAPPED) != 0
             # A cluster becomes what its beginning does, and only where it is short.
             is_other |= (entry & tables.CHARSMAP_CONTINUES) != 0
+            is_other |= breaks[last] == PREPEND
+            is_joining |= may_join[first]
+            if _looked_up(precompiled.page_of, precompiled.entry, np.flatnonzero(breaks == PREPEND)).any():
+                # So many reach a cluster's end, or are too long for a rule of all of it.
+                reach = max(reach, _SHORT)
             if is_only:
                 is_mark |= joins[first] & ~is_mapped & ~is_other
-                is_other |= is_mapped & (joins[first] | (breaks[first] == PREPEND) | (breaks[first] == CR))
+                is_other |= is_mapped & (joins[first] | (breaks[first] == CR))
             else:
-                is_other |= joins[first] | (breaks[last] == PREPEND) | (breaks[last] == CR)
+                is_other |= joins[first] | (breaks[last] == CR)
         else:
             pattern = [ord(" ")] * 2
             if operation.name == "replace_literal":
@@ -228,7 +251,9 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
         images = _run_on(operation, images)
         if not is_only:  # then what was on both sides meets
             is_other |= images.counts == 0
-    is_kept = images.are(codepoints) & ~is_other
+    is_kept = images.are(codepoints)
+    is_other |= is_repeated & ~is_kept
+    is_kept &= ~is_other
     is_repeated &= is_kept
     is_mark &= ~is_other
     is_mapped = ~(is_other | is_kept)
@@ -236,12 +261,16 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
     is_mapped &= ~is_other
 
     entry = np.zeros(0x110000, np.uint32)
+    if has_clusters:
+        entry[np.flatnonzero(may_join)] = tables.LOCAL_JOINS
+        entry[codepoints[is_kept & is_joining]] |= tables.LOCAL_JOINS
     entry[codepoints[is_mark]] = tables.LOCAL_MARK
     entry[codepoints[is_repeated]] = tables.LOCAL_REPEATED
     entry[codepoints[is_other]] = tables.LOCAL_OTHER
     mapped = np.flatnonzero(is_mapped)
     places, strings = _strings(images, mapped)
-    entry[codepoints[mapped]] = tables.LOCAL_MAPPED | places << tables.LOCAL_OFFSET
+    flags = tables.LOCAL_MAPPED | is_joining[mapped].astype(np.uint32) * np.uint32(tables.LOCAL_JOINS)
+    entry[codepoints[mapped]] = flags | places << tables.LOCAL_OFFSET
     page_of, pages = fold_pages(entry)
     numbers = np.zeros(tables.LOCAL_NUMBERS, np.int64)
     numbers[tables.LOCAL_REACH] = reach

@@ -484,7 +484,9 @@ LOCAL_MAPPED = 1  # becomes something else, unless a LOCAL_MARK follows: then th
 LOCAL_MARK = 2  # stays as it is, but belongs to what stands before it
 LOCAL_REPEATED = 3  # stays as it is, unless another one of this kind follows
 LOCAL_OTHER = 4  # what becomes of it, or of what is next to it, is for the steps to say
-LOCAL_OFFSET = 3
+#: Flag next to a kind: it may belong to what stands before it, after some codepoints.
+LOCAL_JOINS = 8
+LOCAL_OFFSET = 4
 
 #: Positions in ``LocalTables.numbers``.
 LOCAL_REACH = 0  # so many codepoints after one that is LOCAL_OTHER may change with it

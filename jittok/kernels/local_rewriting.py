@@ -12,6 +12,7 @@ from jittok.kernels.machine import copy_block, equal_bits, load64, range_bits, t
 from jittok.kernels.split import HIGH_BITS, copy_bytes
 from jittok.kernels.utf8 import codepoint_at, is_space, start_before
 from jittok.tables import (
+    LOCAL_JOINS,
     LOCAL_KIND,
     LOCAL_MAPPED,
     LOCAL_MARK,
@@ -79,8 +80,9 @@ def rewrite_locally(tables: Any, data: Any, starts: Any, ends: Any, out: Any) ->
         first_hole = n_holes
         floor = at  # where the segment begins, or the last hole ends
         floor_written = written
-        anchor = np.int64(-1)  # the last codepoint since then that is no LOCAL_MARK, -1: none
+        anchor = np.int64(-1)  # the last codepoint since then that does not belong to the one before it, -1: none
         anchor_written = written
+        is_joined = False  # whether the codepoint before may belong to others, and others to it
         while at < end:
             if written + ROOM > result.size or n_holes == out.hole_start.size:
                 return -1
@@ -97,6 +99,7 @@ def rewrite_locally(tables: Any, data: Any, starts: Any, ends: Any, out: Any) ->
                     written += run
                     anchor = at - 1
                     anchor_written = written - 1
+                    is_joined = False
                 if run == 64 or at == end:
                     continue
             codepoint, width = codepoint_at(data, at)
@@ -108,9 +111,13 @@ def rewrite_locally(tables: Any, data: Any, starts: Any, ends: Any, out: Any) ->
                 other = np.int64(local_entry(tables, codepoint)) & LOCAL_KIND
                 if other == (LOCAL_MARK if kind == LOCAL_MAPPED else LOCAL_REPEATED):
                     kind = np.int64(LOCAL_OTHER)
+            if kind != LOCAL_OTHER:
+                joins = kind == LOCAL_MARK or entry & LOCAL_JOINS != 0
+                if kind != LOCAL_MARK and not (joins and is_joined):
+                    anchor = at
+                    anchor_written = written
+                is_joined = joins
             if kind == LOCAL_MAPPED:
-                anchor = at
-                anchor_written = written
                 place = entry >> LOCAL_OFFSET
                 size = np.int64(strings[np.uint64(place)])
                 for k in range(size):
@@ -118,9 +125,6 @@ def rewrite_locally(tables: Any, data: Any, starts: Any, ends: Any, out: Any) ->
                 written += size
                 at = following
             elif kind != LOCAL_OTHER:
-                if kind != LOCAL_MARK:
-                    anchor = at
-                    anchor_written = written
                 for k in range(width):
                     result[np.uint64(written + k)] = data[np.uint64(at + k)]
                 written += width
@@ -155,6 +159,7 @@ def rewrite_locally(tables: Any, data: Any, starts: Any, ends: Any, out: Any) ->
                 floor = at
                 floor_written = written
                 anchor = np.int64(-1)
+                is_joined = True
         out.ends[segment] = written
         out.hole_indptr[segment + 1] = n_holes
     return written
