@@ -75,7 +75,8 @@ class LocalRewriter:
         starts, ends = np.array(starts), np.array(ends)
         for group in self.groups:
             if group.tables is None:
-                trim_ends(*map(int, group.strips), read_only(data), starts, ends)
+                left, right = group.strips
+                trim_ends(int(left), int(right), read_only(data), starts, ends)
             else:
                 data, starts, ends = _rewritten(group.operations, group.tables, data, starts, ends)
         nothing = np.zeros(0, np.int32)
@@ -98,10 +99,13 @@ def _rewritten(
     data, starts, ends = read_only(data), read_only(starts), read_only(ends)
     while True:
         text = LocalText(
-            np.empty(room, np.uint8),
-            *(np.empty(n, np.int64) for _ in range(2)),
-            np.empty(n + 1, np.int64),
-            *(np.empty(room_for_holes, np.int64) for _ in range(3)),
+            data=np.empty(room, np.uint8),
+            starts=np.empty(n, np.int64),
+            ends=np.empty(n, np.int64),
+            hole_indptr=np.empty(n + 1, np.int64),
+            hole_start=np.empty(room_for_holes, np.int64),
+            hole_end=np.empty(room_for_holes, np.int64),
+            hole_at=np.empty(room_for_holes, np.int64),
         )
         written = int(rewrite_locally(local, data, starts, ends, text))
         if written >= 0:
@@ -112,8 +116,8 @@ def _rewritten(
         result = text.data
         starts, ends = text.starts, text.ends
     else:
-        holes = (array[:n_holes] for array in (text.hole_start, text.hole_end))
-        done = applied(operations, data, *map(read_only, map(np.ascontiguousarray, holes)), alignment=False)
+        hole_start, hole_end = read_only(text.hole_start[:n_holes]), read_only(text.hole_end[:n_holes])
+        done = applied(operations, data, hole_start, hole_end, alignment=False)
         result = np.empty(written + int((done.ends - done.starts).sum()) + PADDING, np.uint8)
         starts, ends = np.empty(n, np.int64), np.empty(n, np.int64)
         filling = read_only(done.data), read_only(done.starts), read_only(done.ends)
@@ -187,7 +191,8 @@ class _Images:
 
     def are(self, codepoints: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which are one codepoint, the one given for each."""
-        return (self.counts == 1) & (self.first == codepoints)
+        result: NDArray[np.bool_] = (self.counts == 1) & (self.first == codepoints)
+        return result
 
 
 def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool_]) -> LocalTables | None:
@@ -291,20 +296,22 @@ def _looked_up(
     page_of: NDArray[np.uint16], values: NDArray[np.unsignedinteger], codepoints: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The value of each codepoint in a table of two levels."""
-    return values[page_of[codepoints >> 7].astype(np.int64) << 7 | codepoints & 127].astype(np.int64)
+    found: NDArray[np.int64] = values[page_of[codepoints >> 7].astype(np.int64) << 7 | codepoints & 127].astype(np.int64)
+    return found
 
 
 def _may_join(form: SubstitutionTables, codepoints: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which codepoints begin with a mark, or with what may compose with something before it, once taken apart."""
     number = _looked_up(form.page_of, form.class_of, np.maximum(codepoints, 0))
-    joins = (form.combining[number] > 0) | ((form.flags[number] & tables.SUBSTITUTION_SECOND) != 0)
+    joins: NDArray[np.bool_] = (form.combining[number] > 0) | ((form.flags[number] & tables.SUBSTITUTION_SECOND) != 0)
     expands = (form.flags[number] & tables.SUBSTITUTION_EXPANDS) != 0
     begin = form.expansion_indptr[number[expands]]
     has_some = form.expansion_indptr[number[expands] + 1] > begin
     # The combining class, and whether it may compose.
     packed = np.append(form.expansion, 0)[begin]
     joins[expands] |= has_some & (packed >> 21 != 0)
-    return joins & (codepoints >= 0)
+    joins &= codepoints >= 0
+    return joins
 
 
 def _run_on(operation: _Operation, images: _Images) -> _Images:

@@ -43,11 +43,11 @@ from jittok.spec import (
     WordPieceModel,
 )
 from jittok.tables import (
+    PIECE_MARK,
     TOKEN_NORMALIZED,
     AddedTokenTables,
     MergeTables,
     ModelTables,
-    PIECE_MARK,
     PieceTables,
     SplitTables,
     UnigramTables,
