@@ -1586,7 +1586,8 @@ class Engine:
         from jittok.build.unigram_tables import piece_lengths
 
         assert isinstance(self.plan.model, UnigramTables)
-        return piece_lengths(self.plan.model)
+        # Where lengths are asked for, the stages write U+2581, not `marks`, which has blanks for it.
+        return piece_lengths(self.plan.model, marks=self.plan.marks is not None)
 
     def _text_lengths(self, has_marks: bool) -> NDArray[np.integer[Any]]:
         """Bytes of text of each token, 0 for the unknown one; of length 0 where they do not follow from the id."""
@@ -1602,10 +1603,6 @@ class Engine:
             if model.numbers[UNIGRAM_BYTE_FALLBACK]:
                 return nothing
             lengths = self._piece_lengths.astype(np.int32)
-            if has_marks:
-                from jittok.build.unigram_tables import piece_lengths
-
-                lengths = piece_lengths(model, marks=True).astype(np.int32)
             unknown = int(model.numbers[UNIGRAM_UNKNOWN])
         elif isinstance(model, PieceTables):
             lengths = np.diff(model.token_indptr).astype(np.int32)
