@@ -812,7 +812,7 @@ class Engine:
             for one in found:
                 one.rows[:, 1:3] -= indptr[0]
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
-        marked = self.plan.marks is not None and not (spans or words)
+        marked = self.plan.marks is not None and not (spans or words) and self._knows_beginnings(data, indptr)
         aligned = not marked and (spans or self._needs_sources)
         parts = self._parts(data, indptr, first_document, enabled, aligned, found, marked)
         if not (spans or words):
@@ -821,6 +821,13 @@ class Engine:
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+    def _knows_beginnings(self, data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> bool:
+        """Whether it is known what comes from where a document begins, if the plan's `marks` asks for that."""
+        plan = self.plan
+        if plan.normalizer is None or plan.marks is None or plan.marks.prefix != "first":
+            return True
+        return plan.normalizer.keeps_first(data, indptr[:-1], indptr[1:])
 
     def _append_ids(
         self,

@@ -178,6 +178,32 @@ class Rewriter:
             may_change(self._suspicion, self._forms, data, starts, ends, 0, len(starts), out)
         return out
 
+    def keeps_first(self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
+        """Whether it is certain that every segment still begins with what its first codepoint became.
+
+        Parameters
+        ----------
+        data, starts, ends
+            Segments as byte ranges of valid UTF-8.
+        """
+        numbers = self._suspicion.numbers
+        prefixes = numbers[[tables.SUSPICION_PREFIX, tables.SUSPICION_PREFIX_2]]
+        unsure = numbers[[tables.SUSPICION_ALWAYS, tables.SUSPICION_STRIP_LEFT]]
+        if unsure.any() or (prefixes >= 0).any():
+            return False
+        starts = starts[starts < ends]
+        if not len(starts):
+            return True
+        # The first codepoints, of which a mask has the bits of the first byte.
+        lead, *tail = (data[np.minimum(starts + k, len(data) - 1)].astype(np.int64) for k in range(4))
+        size = 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
+        codepoints = lead & np.array([0, 0x7F, 0x1F, 0xF, 7])[size]
+        for k, byte in enumerate(tail, 1):
+            codepoints = np.where(k < size, codepoints << 6 | byte & 0x3F, codepoints)
+        pages = self._suspicion.page_of[codepoints >> 7].astype(np.int64)
+        kinds = self._suspicion.class_of[pages << 7 | codepoints & 127]
+        return not (kinds != tables.SUSPICION_NONE).any()
+
     def apply(
         self,
         data: NDArray[np.uint8],
