@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import mask_code
-from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
+from jittok.build.plan import MARK, AddedTokenStage, MarkStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
 from jittok.memory import Buffers, Idle, large_copy, move_rows
@@ -568,7 +568,7 @@ class Engine:
         if isinstance(plan.model, PieceTables) and plan.model.numbers[PIECE_MARK]:
             self._blank_prefix = plan.blank_prefix
         #: Whether rewritten text has U+2581 where the model takes blanks for it: SentencePiece's normalizer writes blanks.
-        self._has_marks = self._blank_prefix is not None and not plan.is_sentencepiece
+        self._has_marks = plan.marks is not None or (self._blank_prefix is not None and not plan.is_sentencepiece)
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = _asks_for_start(plan.stages)
 
@@ -865,13 +865,22 @@ class Engine:
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
         if spans and self._append_located(data, indptr, first_document, enabled, output, ends):
             return
-        parts = self._parts(data, indptr, first_document, enabled, spans or self._needs_sources, found)
+        marked = self.plan.marks is not None and not (spans or words) and self._knows_beginnings(data, indptr)
+        aligned = not marked and (spans or self._needs_sources)
+        parts = self._parts(data, indptr, first_document, enabled, aligned, found, marked)
         if not (spans and parts.codepoints is not None) and not (self._drops and (spans or words)):
             self._append_parts(parts, first_document, indptr, output, ends, has_marks=self._has_marks)
             return
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+    def _knows_beginnings(self, data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> bool:
+        """Whether it is known what comes from where a document begins, if the plan's `marks` asks for that."""
+        plan = self.plan
+        if plan.normalizer is None or plan.marks is None or plan.marks.prefix != "first":
+            return True
+        return plan.normalizer.keeps_first(data, indptr[:-1], indptr[1:])
 
     def _append_ids(
         self,
@@ -977,10 +986,11 @@ class Engine:
         enabled: Enabled,
         aligned: bool,
         found: Sequence[Found] = (),
+        marked: bool = False,
     ) -> Parts:
         """Documents of which the first begins at 0, after all steps before the last cut.
 
-        `found` has the tokens that were found already.
+        `found` has the tokens that were found already. `marked`: the plan's `marks` does the work of its stages.
         """
         plan = self.plan
         parts = self._cut_parts(data, indptr, first_document, enabled, found)
@@ -989,6 +999,8 @@ class Engine:
             parts = self._find_added(
                 parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
             )
+        if marked and plan.marks is not None:
+            return _marked(parts, plan.marks)
         for step in plan.stages:
             parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
         return parts
@@ -1738,7 +1750,8 @@ class Engine:
         from jittok.build.unigram_tables import piece_lengths
 
         assert isinstance(self.plan.model, UnigramTables)
-        return piece_lengths(self.plan.model)
+        # Where lengths are asked for, the stages write U+2581, not `marks`, which has blanks for it.
+        return piece_lengths(self.plan.model, marks=self.plan.marks is not None)
 
     def _text_lengths(self, has_marks: bool) -> NDArray[np.integer[Any]]:
         """Bytes of text of each token, 0 for the unknown one; of length 0 where they do not follow from the id."""
@@ -1875,6 +1888,25 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
                 sources.end[n_kept:],
             )
     return parts._replace(data=new, start=start, end=end, codepoints=sources)
+
+
+def _marked(parts: Parts, marks: MarkStage) -> Parts:
+    """Text parts as Metaspace makes them, with U+0020 for each U+2581; nothing is known of their positions."""
+    from jittok.kernels.word_marks import ROOM, mark_words
+
+    text = np.flatnonzero(parts.token < 0)
+    start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
+    prefixed = np.full(len(text), marks.prefix == "always")
+    if marks.prefix == "first":
+        # What a document begins with may be an added token, but no empty text comes before that.
+        prefixed = np.diff(parts.document, prepend=-1)[text] > 0
+    new = np.empty(int((end - start).sum()) + len(text) + max(ROOM, PADDING), np.uint8)
+    new_start, new_end = parts.start.copy(), parts.end.copy()
+    out_start, out_end = np.empty_like(start), np.empty_like(end)
+    n = mark_words(_frozen(parts.data), start, end, int(marks.separates), prefixed, new, out_start, out_end)
+    new[n : n + PADDING] = 0
+    new_start[text], new_end[text] = out_start, out_end
+    return parts._replace(data=new, start=new_start, end=new_end)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

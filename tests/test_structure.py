@@ -29,7 +29,7 @@ LAYERS = [
     ["jittok.text", "jittok._strings", "jittok.token_columns", "jittok.vocabulary", "jittok.added_tokens"]
     + ["jittok.build"]
     + ["jittok.sampling", "jittok.merge_sampling"],
-    ["jittok.rewriting"],
+    ["jittok.rewriting", "jittok.local_rewriting"],
     ["jittok.build.plan"],
     ["jittok.encodings", "jittok.painting"],
     ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],

@@ -43,6 +43,7 @@ from jittok.spec import (
     WordPieceModel,
 )
 from jittok.tables import (
+    PIECE_MARK,
     TOKEN_NORMALIZED,
     AddedTokenTables,
     MergeTables,
@@ -116,6 +117,22 @@ class AddedTokenStage:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkStage:
+    """Write text as Metaspace makes it, with U+0020 for each U+2581: all stages in one, where positions do not matter.
+
+    Attributes
+    ----------
+    separates
+        Whether white space separates words and is left out, as by WhitespaceSplit; then each word gets U+2581 in front.
+    prefix
+        Which texts get it in front otherwise: "always", "first" (what a document begins with) or "never".
+    """
+
+    separates: bool
+    prefix: Literal["always", "first", "never"]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """All steps from text to ids, in the order in which they run.
 
@@ -145,6 +162,9 @@ class Plan:
         Whether what the stages leave is one pre-token each: the last cut is made for speed alone.
     blank_prefix
         See :func:`blank_prefix`.
+    marks
+        What does the work of all stages where no positions are asked for; None: nothing does. Then `last_split` cuts
+        before blanks and U+2581, which are the same to the model.
     is_sentencepiece
         Whether the reference is sentencepiece, by whose rule all but the last token of a character's bytes have empty
         spans.
@@ -161,6 +181,7 @@ class Plan:
     model: ModelTables
     whole: bool = False
     blank_prefix: str | None = None
+    marks: MarkStage | None = None
     is_sentencepiece: bool = False
     shows_found: bool = False
     later_tokens: tuple[AddedTokenStage, ...] = ()
@@ -204,6 +225,9 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     )
     model = _model_tables(spec, skips_blanks)
     whole = last is _whole_split()
+    marks = _mark_stage(spec, model)
+    if marks is not None:
+        whole, last = False, _cut_tables("split", BEFORE_MARKS_PATTERN)[0]
     if whole and isinstance(model, PieceTables):
         from jittok.build.piece_tables import word_pattern
 
@@ -215,6 +239,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         last_split=last,
         model=model,
         whole=whole,
+        marks=marks,
     )
 
 
@@ -313,6 +338,7 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
             unknown=len(spec.model.pieces) if unknown is None else unknown,
             is_missing=unknown is None,
             byte_fallback=spec.model.byte_fallback,
+            space_as_blank=mark_steps(spec) is not None and _unigram_takes_blanks(spec.model),
         )
     if isinstance(spec.model, SentencePieceModel):
         return _sentencepiece_tables(spec, spec.model)
@@ -321,7 +347,9 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
     from jittok.build.merge_tables import build_merge_tables
 
     return build_merge_tables(
-        spec.model, byte_level=is_byte_level(spec), blank_is_mark=blank_prefix(spec) is not None
+        spec.model,
+        byte_level=is_byte_level(spec),
+        blank_is_mark=blank_prefix(spec) is not None or mark_steps(spec) is not None,
     )
 
 
@@ -381,6 +409,36 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     if len(steps) == 1 and isinstance(steps[0], Metaspace) and steps[0].replacement == MARK and not steps[0].split:
         return "never" if steps[0].prepend_scheme == "never" else "unless marked"
     return None
+
+
+def mark_steps(spec: TokenizerSpec) -> MarkStage | None:
+    """What the pre-tokenizers come to where they are a Metaspace that splits, alone or after WhitespaceSplit."""
+    *before, last = spec.pre_tokenizers or (None,)
+    if not isinstance(last, Metaspace) or last.replacement != MARK or not last.split:
+        return None
+    if before and (before != [WhitespaceSplit()] or last.prepend_scheme != "always"):
+        return None
+    return MarkStage(bool(before), last.prepend_scheme)
+
+
+def _mark_stage(spec: TokenizerSpec, model: ModelTables) -> MarkStage | None:
+    """As :func:`mark_steps`, where the model takes a blank for U+2581."""
+    steps = mark_steps(spec)
+    if steps is None:
+        return None
+    if isinstance(model, PieceTables):
+        return steps if model.numbers[PIECE_MARK] else None
+    if not isinstance(model, UnigramTables):
+        return None
+    blank, mark = (int(model.code_of[int(model.page_of[c >> 7]) << 7 | c & 127]) for c in (0x20, ord(MARK)))
+    return steps if blank == mark else None
+
+
+def _unigram_takes_blanks(model: UnigramModel) -> bool:
+    """Whether ids are the same with a blank for U+2581: the bytes of an unknown one are not."""
+    if not model.byte_fallback:
+        return True
+    return MARK in model.pieces and model.pieces.index(MARK) != model.unk_id
 
 
 def _sentencepiece_tables(
@@ -514,6 +572,7 @@ def restored_plan(
         last_split=last_split,
         model=model,
         whole=whole,
+        marks=_mark_stage(spec, model),
     )
 
 
