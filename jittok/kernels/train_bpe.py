@@ -75,7 +75,7 @@ MOST_MISSED = 4
 LEAST_ALONE = 8
 MOST_ALONE = 64
 #: How often a thread looks for a batch before it lets others run.
-MOST_IDLE = 1 << 11
+MOST_IDLE = 1 << 13
 
 #: Positions in the signals of threads, each in a cache line of its own.
 BATCH_THERE = 0  # number of the last batch that all may merge

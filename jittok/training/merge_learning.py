@@ -354,7 +354,8 @@ class MergeLearner:
             used = min(self._n_pairs() if len(self._parts) == 1 else _LARGEST, len(training.level))
             # Most symbols make few pairs; what is not used takes no memory.
             blocks = len(self._parts) * (kernels.BLOCK_MASK + 1) if len(self._parts) > 1 else 4
-            size = 2 * used + PAIRS_OF_SYMBOL * len(training.tokens.length) + blocks
+            # A pair that comes up in two parts has two numbers.
+            size = 2 * used + PAIRS_OF_SYMBOL * len(training.tokens.length) * (len(self._parts) + 1) // 2 + blocks
             training = training._replace(
                 pairs=kernels.Pairs(*(_larger(array, used, size) for array in training.pairs)),
                 level=_larger(training.level, self._number(kernels.LEVEL_PAIRS), size),
