@@ -109,7 +109,7 @@ def test_textbook_on_threads(words, size, options, threads, huge):
     words = {word: count << 33 if number < huge else count for number, (word, count) in enumerate(words.items())}
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
-        for name, value in (("PART_BYTES", 1), ("FIRST_PAIRS", 1), ("WORD_BLOCK", 1)):
+        for name, value in (("PART_BYTES", 1), ("FIRST_PAIRS", 1)):
             patch.setattr(merge_learning, name, value)
         counts = jittok.WordCounts.from_mapping(words)
         expected = by_textbook(words, size, options)

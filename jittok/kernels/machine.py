@@ -7,15 +7,11 @@ Offsets are in bytes from the start of the array and are never checked: callers 
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
 from jittok._jit import machine_operation
-
-#: Held by operations on what threads share.
-_ONE_AT_A_TIME = threading.Lock()
 
 
 @machine_operation
@@ -296,35 +292,6 @@ def count_bits(value: np.uint64) -> int:
 @machine_operation
 def prefetch(array: Any, index: int) -> None:
     """Ask for the cache line of ``array[index]`` ahead of its use."""
-
-
-@machine_operation
-def load_shared(array: Any, index: int) -> int:
-    """``array[index]`` (int64), which another thread writes; what that thread wrote before it is seen afterwards."""
-    with _ONE_AT_A_TIME:
-        return int(array[int(index)])
-
-
-@machine_operation
-def store_shared(array: Any, index: int, value: int) -> None:
-    """Write ``array[index]`` (int64), which another thread reads, after all that was written before."""
-    with _ONE_AT_A_TIME:
-        array[int(index)] = value
-
-
-@machine_operation
-def exchange_shared(array: Any, index: int, expected: int, value: int) -> int:
-    """Write ``array[index]`` (int64) if it is `expected`, as one operation; returns 1 if so, else 0."""
-    with _ONE_AT_A_TIME:
-        is_expected = int(array[int(index)]) == int(expected)
-        if is_expected:
-            array[int(index)] = value
-        return int(is_expected)
-
-
-@machine_operation
-def relax() -> None:
-    """Tell the processor that a thread waits for another in a loop."""
 
 
 @machine_operation

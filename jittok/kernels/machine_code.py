@@ -1009,58 +1009,6 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.int64), code
 
 
-def _shared(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Where the item of an int64 array is."""
-    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-    return builder.gep(data, [arguments[1]])
-
-
-@intrinsic
-def load_shared(typing_context: Any, array: Any, index: Any) -> Any:
-    """``array[index]`` (int64), which another thread writes; what that thread wrote before it is seen afterwards."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(_shared(context, builder, signature, arguments), "acquire", 8)
-
-    return types.int64(array, types.int64), code
-
-
-@intrinsic
-def store_shared(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write ``array[index]`` (int64), which another thread reads, after all that was written before."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store_atomic(arguments[2], _shared(context, builder, signature, arguments), "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, types.int64), code
-
-
-@intrinsic
-def exchange_shared(typing_context: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
-    """Write ``array[index]`` (int64) if it is `expected`, as one operation; returns 1 if so, else 0."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _shared(context, builder, signature, arguments)
-        result = builder.cmpxchg(pointer, arguments[2], arguments[3], "seq_cst", "seq_cst")
-        return builder.zext(builder.extract_value(result, 1), _I64)
-
-    return types.int64(array, types.int64, types.int64, types.int64), code
-
-
-@intrinsic
-def relax(typing_context: Any) -> Any:
-    """Tell the processor that a thread waits for another in a loop."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if builder.module.triple.startswith("x86_64"):
-            kind = ir.FunctionType(ir.VoidType(), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
-        return context.get_dummy_value()
-
-    return types.void(), code
-
-
 @intrinsic
 def multiply(typing_context: Any, a: Any, b: Any) -> Any:
     """Product modulo 2**64."""

@@ -19,18 +19,6 @@ The next pair is the one of the greatest count, and among these of the least ids
 case, so pairs wait in a bucket for each count, unsorted; only those of the greatest count are in a heap. Pairs whose
 counts are above the buckets, or have risen, wait in a heap of their own. Both are checked when a pair comes out, and
 it goes to where it belongs. M merges of N cells cost O(N log N + M) in all.
-
-Merges are done in *batches*: the first pairs of the queue, as long as none begins with the symbol that another ends
-with, and none has twice the same symbol but the last. These are the next merges, in this order, whatever they bring.
-For they do not touch each other's places, so their counts stay. And what they bring comes later: a pair (x, ab) or
-(ab, y) of a new symbol ab occurs no more often than the pair (x, a) or (b, y) that it replaces, and (ab, cd) no more often
-than (b, c); those are not in the batch, so they come behind it in the queue; and of equal counts, the pair with the new
-symbol has the greater ids. A merge whose token is there already is a batch of its own. At 32,000 tokens of 20 MB of
-English, a batch has 32 merges on average.
-
-So words can be divided into *parts*, and a batch can be merged in each part by a thread of its own. Each part has its
-own pairs, with their counts and places in this part. What is the same pair is found at the end of a batch, and linked
-in a ring, over which counts are added. The number of parts is a power of two; their pairs are numbered in blocks in turn.
 """
 
 from __future__ import annotations
@@ -41,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import copy_block, exchange_shared, load64, load_shared, multiply, prefetch, relax, store_shared
+from jittok.kernels.machine import copy_block, load64, multiply, prefetch
 
 #: Instead of a symbol, before and after each word.
 BOUNDARY = 0x7FFFFFFF
@@ -58,66 +46,26 @@ RUN = 3
 #: Places ahead of the one that is merged whose cells are asked for.
 AHEAD = 8
 
-#: Bits of the number of pairs of a block, which belongs to one part.
-BLOCK_BITS = 10
-BLOCK_MASK = (1 << BLOCK_BITS) - 1
-#: Most merges of a batch, and integers of each: pair, symbol that it makes, step.
-MOST_BATCH = 64
-BATCHED = 3
-#: Batches of fewer places are not worth another thread.
-LEAST_SHARED = 64
-#: How often a thread looks whether another has done its part, or has one for it, before it lets others run.
-MOST_LOOKS = 1 << 13
-#: Batches in a row that another thread may miss, and batches for which a thread goes on alone after that, or after
-#: another has not done its part in time; twice as many the next time, and so on up to the last time, when the others are
-#: stopped: on a busy machine one thread is faster than two of which one always waits, or takes the other's processor.
-MOST_MISSED = 4
-LEAST_ALONE = 8
-MOST_ALONE = 64
-#: How often a thread looks for a batch before it lets others run.
-MOST_IDLE = 1 << 11
-
-#: Positions in the signals of threads, each in a cache line of its own.
-BATCH_THERE = 0  # number of the last batch that all may merge
-STOPPED = 16  # 1: other threads shall return
-CLAIMED = 32  # of part 1, and so on every `SIGNAL` numbers: the last batch that a thread began
-MERGED_BATCH = 48  # likewise: the last batch that is merged in this part
-SIGNAL = 32
-
-#: Positions in ``Training.numbers``; each part has `N_NUMBERS`, and those without a remark are in those of part 0.
+#: Positions in ``Training.numbers``.
 SYMBOLS = 0  # number of symbols, ids 0 to SYMBOLS - 1
-PAIRS = 1  # number of pairs, of each part
-PLACES = 2  # where the places of the next run begin, of each part
+PAIRS = 1  # number of pairs
+PLACES = 2  # number of places of all runs
 HEAP = 3  # entries of the heap
 LEVEL = 4  # the count whose pairs are in the level's heap
 LEVEL_PAIRS = 5  # their number
 MERGES = 6  # merges learned
 BYTES = 7  # bytes of all tokens
-LINKED = 8  # pairs that are in the chains of their symbols, of each part
+LINKED = 8  # pairs that are in the chains of their symbols
 STEP = 9  # number of the merge being done, counted from 1
 TARGET = 10  # number of symbols to stop at
 FLOOR = 11  # least count of a pair that is merged
-LONGEST = 12  # most letters of a token, the same in each part
+LONGEST = 12  # most letters of a token
 PREFIX = 13  # bytes of the prefix that is left out of a token on the right
 CELL_AT = 14  # where `count_pairs` and `place_pairs` go on
-APPLIED = 15  # how often the last merge was applied in the text, of each part
+APPLIED = 15  # how often the last merge was applied in the text
 SCORED = 16  # entries of the heap of jittok.kernels.train_wordpiece
 RUNS = 17  # number of older runs
-PART_BITS = 18  # bits of the number of parts, the same in each part
-BATCH = 19  # merges of this batch
-BATCHES = 20  # number of this batch
-IS_OPEN = 21  # 1: the batch is not ended
-IS_KNOWN = 22  # 1: the batch is one merge, whose token was there before
-FIRST_PAIR = 23  # pairs before this batch, of each part
-ROOM = 24  # pairs that this batch may bring, of each part
-STAMPS = 25  # integers of a part's stamps, the same in each part
-EVENTS = 26  # integers of a part's events, the same in each part
-MORE_ROOM = 29  # the same with one merge more, of each part
-BATCH_PLACES = 30  # places of the merges of this batch
-ALONE = 27  # batches that are not to be shared with other threads
-NEXT_ALONE = 28  # how many that will be the next time
-MISSED = 31  # batches in a row that another thread has missed
-N_NUMBERS = 32
+N_NUMBERS = 18
 
 #: Bytes behind the strings of tokens, which are copied in blocks.
 SLACK = 128
@@ -133,10 +81,6 @@ MORE_BYTES = 6
 MORE_HEAP = 7
 MORE_TABLE = 8
 MORE_RUNS = 9
-WAITING = 10  # another thread has not done its part yet
-MORE_JOINED = 11
-#: Instead of a token: its merge is not to be done in this batch.
-NOT_NOW = -2
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -151,7 +95,6 @@ class Pairs(NamedTuple):
     size: NDArray[np.int32]  # [capacity] places of its newest run
     older: NDArray[np.int32]  # [capacity] the run before that, -1 for none
     waiting: NDArray[np.int32]  # [capacity] the next pair in the bucket, -1 for none
-    twin: NDArray[np.int32]  # [capacity] the same pair in another part, in a ring
 
 
 class Tokens(NamedTuple):
@@ -166,18 +109,15 @@ class Tokens(NamedTuple):
 class Training(NamedTuple):
     """All that changes in training."""
 
-    numbers: NDArray[np.int64]  # [parts * N_NUMBERS]
+    numbers: NDArray[np.int64]  # [N_NUMBERS]
     cells: NDArray[np.int32]  # [CELL * cells]
     weights: NDArray[np.int64]  # [k] how often words occur for which a cell is too small
     pairs: Pairs
-    places: NDArray[np.int32]  # [3 * cells] cells, run by run; those of a part where three times its cells are
-    events: NDArray[np.int32]  # [parts * EVENTS] what a merge brings: pair and cell
+    places: NDArray[np.int32]  # [3 * cells] cells, run by run
+    events: NDArray[np.int32]  # [2 * capacity] what a merge brings: pair and cell
     runs: NDArray[np.int32]  # [RUN * capacity] older runs
     tokens: Tokens
-    stamps: NDArray[np.int32]  # [parts * 4 * symbols] step and pair (symbol, newest), step and pair (newest, symbol)
-    sides: NDArray[np.int32]  # [2 * symbols] the last batch that had the symbol on the left, on the right
-    batch: NDArray[np.int32]  # [BATCHED * MOST_BATCH]
-    joined: NDArray[np.int32]  # [2**k] hash table of the pairs of a batch; what it has of others counts for nothing
+    stamps: NDArray[np.int32]  # [4 * symbols] step and pair (symbol, newest), step and pair (newest, symbol)
     chains: NDArray[np.int32]  # [2 * symbols] newest pair with the symbol on the left, on the right
     links: NDArray[np.int32]  # [2 * pairs] next pair of the same left symbol, of the same right symbol
     buckets: NDArray[np.int32]  # [k] by count: the pairs that wait, linked by Pairs.waiting
@@ -246,8 +186,8 @@ def next_letter(data: Any, at: int, is_byte_level: int) -> tuple[int, int]:
 
 @kernel
 def fill_cells(
-    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, least: int, block: int,
-    part: int, n_parts: int, cells: Any, weights: Any, n_weights: int,
+    data: Any, indptr: Any, counts: Any, is_byte_level: int, last_differs: int, symbols: Any, least: int, cells: Any,
+    weights: Any, n_weights: int,
 ) -> int:  # fmt: skip
     """Write words as cells of letters.
 
@@ -260,8 +200,6 @@ def fill_cells(
         -1 for letters that are left out.
     least
         Words of fewer letters are left out, and those of count 0.
-    block, part, n_parts
-        Of each `n_parts` neighbouring blocks of so many words, that of the number `part` is written.
     cells
         int32[CELL * (m + n + 1)]: written.
     weights
@@ -278,16 +216,7 @@ def fill_cells(
     cells[1] = -1
     used = 1
     n_weights = np.int64(n_weights)
-    word = np.int64(part) * block - 1
-    left_of_block = np.int64(block)
-    while True:
-        word += 1
-        if left_of_block == 0:
-            word += (n_parts - 1) * block
-            left_of_block = np.int64(block)
-        left_of_block -= 1
-        if word >= counts.size:
-            break
+    for word in range(indptr.size - 1):
         at, end = np.int64(indptr[word]), np.int64(indptr[word + 1])
         weight = np.int64(counts[word])
         if weight > MOST_IN_CELL:
@@ -521,7 +450,7 @@ def place_pairs(training: Any, used: int, budget: int) -> int:
     at = numbers[CELL_AT]
     if at == 1:
         numbers[PLACES] = 0
-        begin_runs(training, 0, 0)
+        begin_runs(training, 0)
     limit = min(used - 1, at + budget)
     while at < limit:
         pair = np.int64(cells[np.uint64(CELL * at + 1)])
@@ -533,21 +462,21 @@ def place_pairs(training: Any, used: int, budget: int) -> int:
 
 
 @kernel
-def join_pairs(training: Any, table: Any, others: Any, n_others: int, part: int) -> int:
-    """Take over the pairs that ``count_pairs`` counted in a part.
+def join_pairs(training: Any, table: Any, others: Any, n_others: int, number: Any) -> int:
+    """Add the pairs that ``count_pairs`` counted in another part of the cells.
 
     Parameters
     ----------
     training : Training
         It has room for them.
     table
-        int32[2**k], twice as large as all pairs together: a hash table of those of other parts, to which they are added.
+        int32[2**k], all -1: scratch, twice as large as all pairs together.
     others : Pairs
-        Those of the part.
+        Those of the other part.
     n_others
         Their number.
-    part
-        Its number.
+    number
+        int32[n_others], set: which pair each is here.
 
     Returns
     -------
@@ -556,110 +485,60 @@ def join_pairs(training: Any, table: Any, others: Any, n_others: int, part: int)
     """
     numbers, pairs = training.numbers, training.pairs
     mask = np.uint64(table.size - 1)
+    n_pairs = numbers[PAIRS]
+    for pair in range(n_pairs):
+        slot = pair_slot(pairs.left[pair], pairs.right[pair], mask)
+        while table[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        table[slot] = pair
     for other in range(n_others):
         left, right = np.int64(others.left[other]), np.int64(others.right[other])
-        pair = pair_number(other, part, numbers[PART_BITS])
-        new_pair(pairs, pair, left, right)
-        pairs.count[pair] = others.count[other]
-        pairs.size[pair] = others.size[other]
         slot = pair_slot(left, right, mask)
-        while table[slot] >= 0 and not are_same(pairs, table[slot], pair):
+        pair = np.int64(table[slot])
+        while pair >= 0 and (np.int64(pairs.left[pair]) != left or np.int64(pairs.right[pair]) != right):
             slot = (slot + np.uint64(1)) & mask
-        if table[slot] < 0:
+            pair = np.int64(table[slot])
+        if pair < 0:
+            pair = n_pairs
             table[slot] = pair
-        else:
-            link_twins(pairs, table[slot], pair)
-    numbers[part * N_NUMBERS + PAIRS] = n_others
+            new_pair(pairs, pair, left, right)
+            n_pairs += 1
+        pairs.count[pair] += others.count[other]
+        pairs.size[pair] += others.size[other]
+        number[other] = pair
+    numbers[PAIRS] = n_pairs
     return 0
 
 
 @kernel
-def place_part(training: Any, first: int, last: int, part: int, is_first: int) -> int:
-    """List the places of pairs in cells of a part.
+def place_part(training: Any, first: int, last: int, number: Any, following_place: Any) -> int:
+    """List the places of pairs in a part of the cells.
 
     Parameters
     ----------
     training : Training
     first, last
-        The cells, ``[first, last)``. They hold pairs as ``count_pairs`` numbered them; afterwards those of ``join_pairs``.
-    part
-        The number of the part.
-    is_first
-        1 for the first cells of the part.
+        The cells, ``[first, last)``.
+    number
+        int32[k]: which pair is meant by a number that the cells hold; they hold the pair afterwards.
+    following_place
+        int32[pairs]: where in ``Training.places`` the next place of each pair belongs.
 
     Returns
     -------
     int
         0.
     """
-    cells, bits = training.cells, training.numbers[np.int64(part) * N_NUMBERS + PART_BITS]
-    if is_first != 0:
-        begin_runs(training, 0, part)
+    cells, places = training.cells, training.places
     for at in range(first, last):
         pair = np.int64(cells[np.uint64(CELL * at + 1)])
         if pair >= 0:
-            pair = pair_number(pair, part, bits)
+            pair = np.int64(number[np.uint64(pair)])
             cells[np.uint64(CELL * at + 1)] = pair
-            add_place(training, pair, at)
+            place = np.int64(following_place[np.uint64(pair)])
+            following_place[np.uint64(pair)] = place + 1
+            places[np.uint64(place)] = at
     return 0
-
-
-@inlined
-def pair_number(index: int, part: int, bits: int) -> int:
-    """The number of a part's pair `index`, where there are ``1 << bits`` parts."""
-    return ((np.int64(index) >> BLOCK_BITS << bits) + part) << BLOCK_BITS | np.int64(index) & BLOCK_MASK
-
-
-@inlined
-def part_of(pair: int, bits: int) -> int:
-    """The part to which a pair belongs."""
-    return np.int64(pair) >> BLOCK_BITS & ((1 << bits) - 1)
-
-
-@inlined
-def index_of(pair: int, bits: int) -> int:
-    """The number that a pair has in its part."""
-    return np.int64(pair) >> (BLOCK_BITS + bits) << BLOCK_BITS | np.int64(pair) & BLOCK_MASK
-
-
-@inlined
-def are_same(pairs: Any, one: int, other: int) -> bool:
-    """Whether pairs of two parts are the same."""
-    return (
-        pairs.left[np.uint64(one)] == pairs.left[np.uint64(other)]
-        and pairs.right[np.uint64(one)] == pairs.right[np.uint64(other)]
-    )
-
-
-@inlined
-def link_twins(pairs: Any, one: int, other: int) -> None:
-    """Make one ring of those of two pairs, which must be two."""
-    twin = pairs.twin[np.uint64(one)]
-    pairs.twin[np.uint64(one)] = pairs.twin[np.uint64(other)]
-    pairs.twin[np.uint64(other)] = twin
-
-
-@inlined
-def count_of(pairs: Any, pair: int) -> int:
-    """How often a pair is in the text now, all parts together."""
-    count = np.int64(pairs.count[np.uint64(pair)])
-    other = np.int64(pairs.twin[np.uint64(pair)])
-    while other != pair:
-        count += pairs.count[np.uint64(other)]
-        other = np.int64(pairs.twin[np.uint64(other)])
-    return count
-
-
-@inlined
-def member_of(training: Any, pair: int, part: int) -> int:
-    """A pair as it is in a part; -1 where it was never there."""
-    bits = training.numbers[part * N_NUMBERS + PART_BITS]
-    member = np.int64(pair)
-    while part_of(member, bits) != part:
-        member = np.int64(training.pairs.twin[np.uint64(member)])
-        if member == pair:
-            return np.int64(-1)
-    return member
 
 
 @inlined
@@ -672,25 +551,22 @@ def new_pair(pairs: Any, pair: int, left: int, right: int) -> None:
     pairs.begin[where] = NOWHERE
     pairs.size[where] = 0
     pairs.older[where] = -1
-    pairs.twin[where] = pair
 
 
 @inlined
-def begin_run(training: Any, pair: int, row: int) -> None:
+def begin_run(training: Any, pair: int) -> None:
     """Make room for the places of a pair, whose number is in ``Pairs.size``; that is 0 afterwards."""
     pairs, where = training.pairs, np.uint64(pair)
-    pairs.begin[where] = training.numbers[row + PLACES]
-    training.numbers[row + PLACES] += pairs.size[where]
+    pairs.begin[where] = training.numbers[PLACES]
+    training.numbers[PLACES] += pairs.size[where]
     pairs.size[where] = 0
 
 
 @inlined
-def begin_runs(training: Any, first: int, part: int) -> None:
-    """Make room for the places of all pairs of a part from its pair `first` on."""
-    row = np.int64(part) * N_NUMBERS
-    bits = training.numbers[row + PART_BITS]
-    for index in range(first, training.numbers[row + PAIRS]):
-        begin_run(training, pair_number(index, part, bits), row)
+def begin_runs(training: Any, first: int) -> None:
+    """Make room for the places of all pairs from `first` on."""
+    for pair in range(first, training.numbers[PAIRS]):
+        begin_run(training, pair)
 
 
 @inlined
@@ -803,14 +679,15 @@ def next_level(training: Any) -> None:
     size = 0
     while pair >= 0:
         after = np.int64(pairs.waiting[pair])
-        now = count_of(pairs, pair)
-        if now == count:
-            level[size] = pair
-            training.level_key[size] = pair_key(pairs, pair)
-            size += 1
-        elif now < count and now >= numbers[FLOOR]:
-            pairs.waiting[pair] = training.buckets[now]
-            training.buckets[now] = pair
+        now = pairs.count[pair]
+        if pairs.begin[pair] != MERGED:
+            if now == count:
+                level[size] = pair
+                training.level_key[size] = pair_key(pairs, pair)
+                size += 1
+            elif now < count and now >= numbers[FLOOR]:
+                pairs.waiting[pair] = training.buckets[now]
+                training.buckets[now] = pair
         pair = after
     numbers[LEVEL_PAIRS] = size
     for at in range((size >> 1) - 1, -1, -1):
@@ -820,7 +697,7 @@ def next_level(training: Any) -> None:
 @inlined
 def put_in_queue(training: Any, pair: int) -> None:
     """Let a new pair wait."""
-    count = count_of(training.pairs, pair)
+    count = training.pairs.count[np.uint64(pair)]
     numbers = training.numbers
     if count < numbers[FLOOR]:
         return
@@ -847,7 +724,7 @@ def put_in_queue(training: Any, pair: int) -> None:
 
 @kernel
 def start_queue(training: Any) -> int:
-    """Let all pairs wait, those that have been merged not among them: their counts are 0.
+    """Let all pairs wait.
 
     Parameters
     ----------
@@ -863,26 +740,9 @@ def start_queue(training: Any) -> int:
     numbers[LEVEL] = training.buckets.size
     numbers[LEVEL_PAIRS] = 0
     numbers[HEAP] = 0
-    put_new_in_queue(training)
+    for pair in range(numbers[PAIRS]):
+        put_in_queue(training, pair)
     return 0
-
-
-@helper
-def put_new_in_queue(training: Any) -> None:
-    """Let the pairs wait that came up since the batch began, each in the first part that has it."""
-    numbers, twin = training.numbers, training.pairs.twin
-    bits = numbers[PART_BITS]
-    for part in range(1 << bits):
-        row = part * N_NUMBERS
-        for index in range(numbers[row + FIRST_PAIR], numbers[row + PAIRS]):
-            pair = pair_number(index, part, bits)
-            is_first = True
-            other = np.int64(twin[np.uint64(pair)])
-            while other != pair:
-                is_first &= part_of(other, bits) > part
-                other = np.int64(twin[np.uint64(other)])
-            if is_first or numbers[IS_KNOWN] != 0:
-                put_in_queue(training, pair)
 
 
 @helper
@@ -893,24 +753,24 @@ def first_in_queue(training: Any) -> int:
     while numbers[HEAP] > 0:
         pair = np.int64(training.heap_pair[0])
         heap_count = training.heap_count[0]
-        now = count_of(pairs, pair)
-        if now == heap_count:
+        now = pairs.count[pair]
+        if pairs.begin[pair] != MERGED and now == heap_count:
             break
         heap_count = 0
         pop_heap(training)
-        if now >= numbers[FLOOR]:
+        if pairs.begin[pair] != MERGED and now >= numbers[FLOOR]:
             push_heap(training, now, pair)
     while True:
         while numbers[LEVEL_PAIRS] > 0:
             pair = np.int64(training.level[0])
-            now = count_of(pairs, pair)
-            if now == numbers[LEVEL]:
+            now = pairs.count[pair]
+            if pairs.begin[pair] != MERGED and now == numbers[LEVEL]:
                 if heap_count > now or (heap_count == now and is_before(pairs, training.heap_pair[0], pair)):
                     return np.int64(training.heap_pair[0])
                 return pair
             pop_level(training)
             # one whose count has risen is in the heap
-            if now < numbers[LEVEL] and now >= numbers[FLOOR]:
+            if pairs.begin[pair] != MERGED and now < numbers[LEVEL] and now >= numbers[FLOOR]:
                 pairs.waiting[pair] = training.buckets[now]
                 training.buckets[now] = pair
         if heap_count >= numbers[LEVEL] and heap_count > 0:
@@ -1029,17 +889,13 @@ def merged_token(training: Any, left: int, right: int, slot: np.uint64, end: int
 def link_pairs(training: Any) -> None:
     """Put those pairs into the chains of their symbols that are not there yet."""
     numbers, pairs, chains, links = training.numbers, training.pairs, training.chains, training.links
-    bits = numbers[PART_BITS]
-    for part in range(1 << bits):
-        row = part * N_NUMBERS
-        for index in range(numbers[row + LINKED], numbers[row + PAIRS]):
-            pair = pair_number(index, part, bits)
-            left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
-            links[2 * pair] = chains[2 * left]
-            chains[2 * left] = pair
-            links[2 * pair + 1] = chains[2 * right + 1]
-            chains[2 * right + 1] = pair
-        numbers[row + LINKED] = numbers[row + PAIRS]
+    for pair in range(numbers[LINKED], numbers[PAIRS]):
+        left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
+        links[2 * pair] = chains[2 * left]
+        chains[2 * left] = pair
+        links[2 * pair + 1] = chains[2 * right + 1]
+        chains[2 * right + 1] = pair
+    numbers[LINKED] = numbers[PAIRS]
 
 
 @helper
@@ -1056,19 +912,17 @@ def pairs_of_token(training: Any, symbol: int) -> int:
 
 
 @helper
-def stamp_known_pairs(training: Any, symbol: int, step: int, merged: int) -> None:
-    """Write the stamps of all pairs of a token that was there before, but the merged one; begin new runs for them."""
+def stamp_known_pairs(training: Any, symbol: int, step: int) -> None:
+    """Write the stamps of all pairs of a token that was there before, and begin new runs for them."""
     pairs, chains, links, stamps = training.pairs, training.chains, training.links, training.stamps
-    bits = training.numbers[PART_BITS]
     for side in range(2):
         pair = np.int64(chains[2 * symbol + side])
         while pair >= 0:
-            if pairs.begin[pair] != MERGED and not are_same(pairs, pair, merged):
+            if pairs.begin[pair] != MERGED:
                 other = np.int64(pairs.right[pair] if side == 0 else pairs.left[pair])
                 # side 0: (symbol, other); side 1: (other, symbol)
-                stamp = part_of(pair, bits) * training.numbers[STAMPS] + 4 * other + 2 - 2 * side
-                stamps[stamp] = step
-                stamps[stamp + 1] = pair
+                stamps[4 * other + 2 - 2 * side] = step
+                stamps[4 * other + 3 - 2 * side] = pair
                 if pairs.size[pair] > 0:
                     run = training.numbers[RUNS]
                     training.numbers[RUNS] = run + 1
@@ -1082,16 +936,14 @@ def stamp_known_pairs(training: Any, symbol: int, step: int, merged: int) -> Non
 
 
 @helper
-def begin_known_runs(training: Any, symbol: int, part: int) -> None:
-    """Make room for the places that the pairs of a token that was there before have got in a part by a merge."""
+def begin_known_runs(training: Any, symbol: int) -> None:
+    """Make room for the places that the pairs of a token that was there before have got in a merge."""
     pairs = training.pairs
-    row = np.int64(part) * N_NUMBERS
-    bits = training.numbers[row + PART_BITS]
     for side in range(2):
         pair = np.int64(training.chains[2 * symbol + side])
         while pair >= 0:
-            if pairs.begin[pair] == NOWHERE and part_of(pair, bits) == part:
-                begin_run(training, pair, row)
+            if pairs.begin[pair] == NOWHERE:
+                begin_run(training, pair)
             pair = np.int64(training.links[2 * pair + side])
 
 
@@ -1102,24 +954,23 @@ def requeue_known_pairs(training: Any, symbol: int) -> None:
     for side in range(2):
         pair = np.int64(training.chains[2 * symbol + side])
         while pair >= 0:
-            count = count_of(pairs, pair)
-            if pairs.begin[pair] != MERGED and pairs.size[pair] > 0 and count >= training.numbers[FLOOR]:
-                push_heap(training, count, pair)
+            if pairs.begin[pair] != MERGED and pairs.size[pair] > 0 and pairs.count[pair] >= training.numbers[FLOOR]:
+                push_heap(training, pairs.count[pair], pair)
             pair = np.int64(training.links[2 * pair + side])
 
 
 @inlined
-def pair_with(training: Any, other: int, newest: int, is_right: int, step: int, part: int, row: int, stamp: int) -> int:
-    """The pair (other, newest), or (newest, other) with `is_right` 2, of a part; -1 where it is too long."""
+def pair_with(training: Any, other: int, newest: int, is_right: int, step: int) -> int:
+    """The pair (other, newest), or (newest, other) with `is_right` 2; -1 where it is too long."""
     stamps = training.stamps
-    where = np.uint64(stamp + 4 * other + is_right)
+    where = np.uint64(4 * other + is_right)
     if np.int64(stamps[where]) == step:
         return np.int64(stamps[where + np.uint64(1)])
     numbers, lengths = training.numbers, training.tokens.length
     pair = np.int64(-1)
-    if np.int64(lengths[np.uint64(other)]) + np.int64(lengths[np.uint64(newest)]) <= numbers[row + LONGEST]:
-        pair = pair_number(numbers[row + PAIRS], part, numbers[row + PART_BITS])
-        numbers[row + PAIRS] += 1
+    if np.int64(lengths[np.uint64(other)]) + np.int64(lengths[np.uint64(newest)]) <= numbers[LONGEST]:
+        pair = numbers[PAIRS]
+        numbers[PAIRS] = pair + 1
         if is_right == 0:
             new_pair(training.pairs, pair, other, newest)
         else:
@@ -1131,27 +982,23 @@ def pair_with(training: Any, other: int, newest: int, is_right: int, step: int, 
 
 @inlined
 def note_event(training: Any, n_events: int, pair: int, weight: int, at: int) -> int:
-    """Say that a pair comes up at a cell, unless it is -1; returns where the next event goes."""
+    """Say that a pair comes up at a cell, unless it is -1; returns the number of events."""
     if pair < 0:
         return n_events
     where = np.uint64(pair)
     training.pairs.count[where] += weight
     training.pairs.size[where] += 1
-    training.events[np.uint64(n_events)] = pair
-    training.events[np.uint64(n_events + 1)] = at
-    return n_events + 2
+    training.events[np.uint64(2 * n_events)] = pair
+    training.events[np.uint64(2 * n_events + 1)] = at
+    return n_events + 1
 
 
 @helper
-def merge_run(
-    training: Any, pair: int, begin: int, size: int, newest: int, step: int, n_events: int, part: int
-) -> int:
-    """Merge a pair of a part at the places of one of its runs; returns where the next event goes."""
+def merge_run(training: Any, pair: int, begin: int, size: int, newest: int, step: int, n_events: int) -> int:
+    """Merge a pair at the places of one of its runs; returns the number of events so far."""
     numbers, cells, pairs, places = training.numbers, training.cells, training.pairs, training.places
     is_double = pairs.left[pair] == pairs.right[pair]
-    row = np.int64(part) * N_NUMBERS
-    stamp = np.int64(part) * numbers[row + STAMPS]
-    applied = numbers[row + APPLIED]
+    applied = numbers[APPLIED]
     for k in range(begin, begin + size):
         if k + AHEAD < begin + size:
             prefetch(cells, CELL * np.int64(places[np.uint64(k + AHEAD)]))
@@ -1174,7 +1021,7 @@ def merge_run(
                 old = np.int64(cells[np.uint64(CELL * before + 1)])
                 if old >= 0:
                     pairs.count[np.uint64(old)] -= weight
-                new = pair_with(training, left, newest, 2 if left == newest else 0, step, part, row, stamp)
+                new = pair_with(training, left, newest, 2 if left == newest else 0, step)
                 cells[np.uint64(CELL * before + 1)] = new
                 n_events = note_event(training, n_events, new, weight, before)
             right = np.int64(cells[np.uint64(CELL * after)])
@@ -1183,7 +1030,7 @@ def merge_run(
             if right != BOUNDARY:
                 if old >= 0:
                     pairs.count[np.uint64(old)] -= weight
-                new = pair_with(training, right, newest, 2, step, part, row, stamp)
+                new = pair_with(training, right, newest, 2, step)
                 n_events = note_event(training, n_events, new, weight, at)
             cells[np.uint64(CELL * second + 1)] = -1
             cells[np.uint64(CELL * at)] = newest
@@ -1196,50 +1043,40 @@ def merge_run(
             at = after
             if np.int64(cells[np.uint64(CELL * at + 1)]) != pair:
                 break
-    numbers[row + APPLIED] = applied
+    numbers[APPLIED] = applied
     return n_events
 
 
 @helper
-def merge_pair(training: Any, pair: int, newest: int, is_known: int, step: int, part: int) -> int:
-    """Merge a pair of a part everywhere in it, and note the places of the pairs that come up.
+def merge_pair(training: Any, pair: int, merge: Any, step: int) -> int:
+    """Merge a pair everywhere, and note the places of the pairs that come up; returns the number of places visited.
 
-    Returns the number of places visited.
+    `merge` is what :func:`begin_merge` returned.
     """
-    numbers, pairs, events = training.numbers, training.pairs, training.events
-    row = np.int64(part) * N_NUMBERS
-    first_pair = numbers[row + PAIRS]
-    first_event = np.int64(part) * numbers[row + EVENTS]
+    numbers, pairs = training.numbers, training.pairs
+    newest, is_known = merge
+    first_pair = numbers[PAIRS]
     begin, size, run = np.int64(pairs.begin[pair]), np.int64(pairs.size[pair]), np.int64(pairs.older[pair])
     pairs.begin[pair] = MERGED
+    numbers[APPLIED] = 0
     visited = size
-    end = merge_run(training, pair, begin, size, newest, step, first_event, part)
+    n_events = merge_run(training, pair, begin, size, newest, step, np.int64(0))
     while run >= 0:
         begin, size = np.int64(training.runs[RUN * run]), np.int64(training.runs[RUN * run + 1])
         visited += size
-        end = merge_run(training, pair, begin, size, newest, step, end, part)
+        n_events = merge_run(training, pair, begin, size, newest, step, n_events)
         run = np.int64(training.runs[RUN * run + 2])
-    begin_runs(training, first_pair, part)
-    if is_known != 0:
-        begin_known_runs(training, newest, part)
-    for k in range(first_event, end, 2):
-        add_place(training, np.int64(events[np.uint64(k)]), events[np.uint64(k + 1)])
+    begin_runs(training, first_pair)
+    if is_known:
+        begin_known_runs(training, newest)
+    for k in range(n_events):
+        add_place(training, np.int64(training.events[np.uint64(2 * k)]), training.events[np.uint64(2 * k + 1)])
     return visited
 
 
 @helper
-def merge_part(training: Any, part: int) -> None:
-    """Do the merges of a batch in a part."""
-    numbers, batch = training.numbers, training.batch
-    for i in range(0, BATCHED * numbers[BATCH], BATCHED):
-        pair = member_of(training, batch[i], part)
-        if pair >= 0:
-            merge_pair(training, pair, batch[i + 1], numbers[IS_KNOWN], batch[i + 2], part)
-
-
-@helper
 def places_of(training: Any, pair: int) -> int:
-    """The number of places of a pair in one part, those where it is no more included."""
+    """The number of places of a pair, those where it is no more included."""
     n = np.int64(training.pairs.size[pair])
     run = np.int64(training.pairs.older[pair])
     while run >= 0:
@@ -1250,41 +1087,23 @@ def places_of(training: Any, pair: int) -> int:
 
 @helper
 def missing_room(training: Any, pair: int) -> int:
-    """Which arrays are too small for a merge; DONE for none, and then room for its pairs is reserved in each part."""
+    """Which arrays are too small for a merge; DONE for none."""
     numbers, pairs, tokens = training.numbers, training.pairs, training.tokens
-    bits = numbers[PART_BITS]
+    room = 2 * places_of(training, pair)
+    if 2 * room > training.events.size:
+        return MORE_EVENTS
     # a pair for each symbol on each side at most, and those that become known pairs again wait once more
-    most = 2 * (numbers[SYMBOLS] + 1)
-    n_new = np.int64(0)
-    n_places = np.int64(0)
-    for part in range(1 << bits):
-        row = part * N_NUMBERS
-        member = member_of(training, pair, part)
-        size = np.int64(0)
-        if member >= 0:
-            size = places_of(training, member)
-        n_places += size
-        if 4 * size > numbers[EVENTS]:
-            return MORE_EVENTS
-        room = min(2 * size, most) + numbers[row + ROOM]
-        numbers[row + MORE_ROOM] = room
-        if pair_number(numbers[row + PAIRS] + room, part, bits) >= pairs.left.size:
-            return MORE_PAIRS
-        n_new += room
-    if numbers[HEAP] + n_new + (most << bits) > training.heap_pair.size:
+    most = 2 * numbers[SYMBOLS] + 2
+    if numbers[PAIRS] + min(room, most) > pairs.left.size:
+        return MORE_PAIRS
+    if numbers[HEAP] + most > training.heap_pair.size:
         return MORE_HEAP
-    if bits > 0 and 2 * n_new > training.joined.size:
-        return MORE_JOINED
     if numbers[MERGES] * 3 >= training.merges.size:
         return MORE_MERGES
     left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
     size = tokens.indptr[left + 1] - tokens.indptr[left] + tokens.indptr[right + 1] - tokens.indptr[right]
     if numbers[BYTES] + size + SLACK > tokens.data.size:
         return MORE_BYTES
-    for part in range(1 << bits):
-        row = part * N_NUMBERS
-        numbers[row + ROOM] = numbers[row + MORE_ROOM]
-    numbers[BATCH_PLACES] += n_places
     return DONE
 
 
@@ -1292,19 +1111,15 @@ def missing_room(training: Any, pair: int) -> int:
 def begin_merge(training: Any, pair: int, prefix: Any) -> tuple[int, bool]:
     """Write a merge down, and make its token, or write the stamps of a known one.
 
-    Returns the token, and whether it was there before; -1 for it where there is no room for more runs, NOT_NOW where it is
-    known and other merges are in the batch.
+    Returns the token, and whether it was there before; -1 for it where there is no room for more runs.
     """
     numbers, pairs = training.numbers, training.pairs
     left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
     end = write_token(training, left, right, prefix)
     slot = token_slot(training.tokens, numbers[BYTES], end - numbers[BYTES])
     known = np.int64(training.tokens.table[slot])
-    if known >= 0:
-        if numbers[BATCH] > 0:
-            return np.int64(NOT_NOW), True
-        if RUN * (numbers[RUNS] + pairs_of_token(training, known)) > training.runs.size:
-            return np.int64(-1), True
+    if known >= 0 and RUN * (numbers[RUNS] + pairs_of_token(training, known)) > training.runs.size:
+        return np.int64(-1), True
     newest = merged_token(training, left, right, slot, end)
     merge = 3 * numbers[MERGES]
     training.merges[merge] = left
@@ -1313,238 +1128,50 @@ def begin_merge(training: Any, pair: int, prefix: Any) -> tuple[int, bool]:
     numbers[MERGES] += 1
     numbers[STEP] += 1
     pairs.count[pair] = 0
-    other = np.int64(pairs.twin[pair])
-    while other != pair:
-        pairs.count[other] = 0
-        other = np.int64(pairs.twin[other])
     if known >= 0:
-        stamp_known_pairs(training, newest, numbers[STEP], pair)
+        begin = pairs.begin[pair]
+        pairs.begin[pair] = MERGED
+        stamp_known_pairs(training, newest, numbers[STEP])
+        pairs.begin[pair] = begin
     return newest, known >= 0
 
 
-# ---------------------------------------------------------------------------------------------------- the batches
-
-
-@helper
-def choose_batch(training: Any, prefix: Any) -> int:
-    """List the next merges, and write them down; DONE, or, if there are none, why."""
-    numbers, pairs, sides = training.numbers, training.pairs, training.sides
-    numbers[BATCH] = 0
-    numbers[BATCH_PLACES] = 0
-    numbers[BATCHES] += 1
-    this = numbers[BATCHES]
-    for part in range(1 << numbers[PART_BITS]):
-        row = part * N_NUMBERS
-        numbers[row + FIRST_PAIR] = numbers[row + PAIRS]
-        numbers[row + ROOM] = 0
-        numbers[row + APPLIED] = 0
-    while numbers[BATCH] < MOST_BATCH and numbers[SYMBOLS] < numbers[TARGET]:
-        size = numbers[BATCH]
-        pair = first_in_queue(training)
-        if pair < 0:
-            return DONE if size > 0 else EXHAUSTED
-        left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
-        if sides[2 * left + 1] == this or sides[2 * right] == this:
-            return DONE
-        status = missing_room(training, pair)
-        if status != DONE:
-            return DONE if size > 0 else status
-        newest, is_known = begin_merge(training, pair, prefix)
-        if newest < 0:
-            return DONE if size > 0 else MORE_RUNS
-        sides[2 * left] = this
-        sides[2 * right + 1] = this
-        training.batch[BATCHED * size] = pair
-        training.batch[BATCHED * size + 1] = newest
-        training.batch[BATCHED * size + 2] = numbers[STEP]
-        numbers[BATCH] = size + 1
-        numbers[IS_KNOWN] = np.int64(is_known)
-        if is_known or left == right:
-            return DONE
-    return DONE
-
-
-@helper
-def join_new(training: Any) -> None:
-    """Find the pairs of this batch that came up in several parts."""
-    numbers, pairs, table = training.numbers, training.pairs, training.joined
-    bits = numbers[PART_BITS]
-    n_new = np.int64(0)
-    for part in range(1 << bits):
-        n_new += numbers[part * N_NUMBERS + PAIRS] - numbers[part * N_NUMBERS + FIRST_PAIR]
-    size = np.int64(table.size)
-    while size > 8 * n_new and size > 64:  # no more of the table than is needed: it should stay in the cache
-        size >>= 1
-    mask = np.uint64(size - 1)
-    for part in range(1 << bits):
-        row = part * N_NUMBERS
-        for index in range(numbers[row + FIRST_PAIR], numbers[row + PAIRS]):
-            pair = pair_number(index, part, bits)
-            slot = pair_slot(np.int64(pairs.left[pair]), np.int64(pairs.right[pair]), mask)
-            while True:
-                other = np.int64(table[slot])
-                if other < 0 or index_of(other, bits) < numbers[part_of(other, bits) * N_NUMBERS + FIRST_PAIR]:
-                    table[slot] = pair
-                    break
-                if are_same(pairs, pair, other):
-                    link_twins(pairs, other, pair)
-                    break
-                slot = (slot + np.uint64(1)) & mask
-
-
-@helper
-def join_known(training: Any, newest: int, step: int) -> None:
-    """The same, where the newest symbol was there before, and with it some of its pairs in some of the parts."""
-    numbers, pairs, stamps = training.numbers, training.pairs, training.stamps
-    bits = numbers[PART_BITS]
-    for part in range(1 << bits):
-        row = part * N_NUMBERS
-        for index in range(numbers[row + FIRST_PAIR], numbers[row + PAIRS]):
-            pair = pair_number(index, part, bits)
-            stamp = 4 * np.int64(pairs.left[pair])
-            if pairs.left[pair] == newest:
-                stamp = 4 * np.int64(pairs.right[pair]) + 2
-            for other_part in range(1 << bits):
-                if stamps[stamp] == step and other_part != part:
-                    other = np.int64(stamps[stamp + 1])
-                    if other >= 0 and member_of(training, pair, other_part) != other:
-                        link_twins(pairs, pair, other)
-                stamp += numbers[STAMPS]
-
-
-@helper
-def end_batch(training: Any) -> None:
-    """Let the pairs wait that came up in a batch."""
-    numbers = training.numbers
-    numbers[IS_OPEN] = 0
-    newest = np.int64(training.batch[1])
-    if numbers[PART_BITS] > 0:
-        if numbers[IS_KNOWN] != 0:
-            join_known(training, newest, training.batch[2])
-        else:
-            join_new(training)
-    put_new_in_queue(training)
-    if numbers[IS_KNOWN] != 0:
-        requeue_known_pairs(training, newest)
-
-
-@inlined
-def claim(signals: Any, part: int, batch: int) -> bool:
-    """Whether this thread is the one that merges a batch in a part."""
-    at = CLAIMED + SIGNAL * (part - 1)
-    claimed = load_shared(signals, at)
-    return claimed < batch and exchange_shared(signals, at, claimed, batch) != 0
-
-
 @kernel
-def help_merges(training: Any, signals: Any, part: int) -> int:
-    """Merge batches in a part as they come up in :func:`learn_merges`, which runs in another thread.
-
-    Parameters
-    ----------
-    training : Training
-    signals
-        int64[SIGNAL * (parts + 1)], the same as there; ``signals[STOPPED]`` makes this return.
-    part
-        From 1 on.
-
-    Returns
-    -------
-    int
-        DONE where it was stopped; PAUSED where nothing came up for a while, so that others may run.
-    """
-    looks = 0
-    while load_shared(signals, STOPPED) == 0:
-        batch = load_shared(signals, BATCH_THERE)
-        if claim(signals, part, batch):
-            merge_part(training, part)
-            store_shared(signals, MERGED_BATCH + SIGNAL * (part - 1), batch)
-            looks = 0
-        else:
-            looks += 1
-            if looks > MOST_IDLE:
-                return PAUSED
-            relax()
-    return DONE
-
-
-@helper
-def are_others_done(signals: Any, n_parts: int, batch: int) -> bool:
-    """Wait for other threads, for a while; whether they are done."""
-    looks = 0
-    for part in range(1, n_parts):
-        while load_shared(signals, MERGED_BATCH + SIGNAL * (part - 1)) < batch:
-            looks += 1
-            if looks > MOST_LOOKS:
-                return False
-            relax()
-    return True
-
-
-@inlined
-def go_on_alone(numbers: Any, signals: Any) -> None:
-    """Do not share the next batches with other threads, which do not run."""
-    numbers[NEXT_ALONE] = max(2 * numbers[NEXT_ALONE], LEAST_ALONE)
-    numbers[ALONE] = numbers[NEXT_ALONE]
-    numbers[MISSED] = 0
-    if numbers[NEXT_ALONE] > MOST_ALONE:
-        numbers[ALONE] = MOST_IN_CELL
-        store_shared(signals, STOPPED, 1)
-
-
-@kernel
-def learn_merges(training: Any, prefix: Any, signals: Any, budget: int) -> int:
-    """Merge the first pairs of the queue, and the next, until there are as many symbols as wanted.
+def learn_merges(training: Any, prefix: Any, budget: int) -> int:
+    """Merge the first pair of the queue, and the next, until there are as many symbols as wanted.
 
     Parameters
     ----------
     training : Training
     prefix
         uint8[numbers[PREFIX]], what tokens that continue a word begin with.
-    signals
-        int64[SIGNAL * (parts + 1)], zeros at first: what the threads tell each other. Parts that no other thread has
-        begun are merged by this one.
     budget
         Places after which to pause.
 
     Returns
     -------
     int
-        DONE, PAUSED, EXHAUSTED; WAITING, to call again a little later with the same arrays; or which arrays must grow
-        before the next call: MORE_PAIRS (then those by pair), MORE_EVENTS, MORE_MERGES, MORE_BYTES, MORE_HEAP,
-        MORE_RUNS, MORE_JOINED.
+        DONE, PAUSED, EXHAUSTED, or which arrays must grow before the next call: MORE_PAIRS (then those by pair),
+        MORE_EVENTS, MORE_MERGES, MORE_BYTES, MORE_HEAP, MORE_RUNS.
     """
     numbers = training.numbers
-    n_parts = np.int64(1) << numbers[PART_BITS]
-    while True:
-        if numbers[IS_OPEN] != 0:
-            if not are_others_done(signals, n_parts, numbers[BATCHES]):
-                if numbers[ALONE] == 0:
-                    go_on_alone(numbers, signals)
-                return WAITING
-            end_batch(training)
-        if numbers[SYMBOLS] >= numbers[TARGET]:
-            return DONE
+    while numbers[SYMBOLS] < numbers[TARGET]:
         if budget <= 0:
             return PAUSED
-        status = choose_batch(training, prefix)
+        pair = first_in_queue(training)
+        if pair < 0:
+            return EXHAUSTED
+        status = missing_room(training, pair)
         if status != DONE:
             return status
-        size = numbers[BATCH_PLACES]
-        budget -= size + 8 * numbers[BATCH]
-        batch = numbers[BATCHES]
-        is_shared = n_parts > 1 and size >= LEAST_SHARED and numbers[IS_KNOWN] == 0 and numbers[ALONE] == 0
-        numbers[ALONE] = max(numbers[ALONE] - 1, 0)
-        numbers[IS_OPEN] = 1
-        if is_shared:
-            store_shared(signals, BATCH_THERE, batch)
-        merge_part(training, np.int64(0))
-        for part in range(1, n_parts):
-            if not is_shared or claim(signals, part, batch):
-                merge_part(training, part)
-                store_shared(signals, MERGED_BATCH + SIGNAL * (part - 1), batch)
-                numbers[MISSED] += np.int64(is_shared)
-            else:
-                numbers[MISSED] = 0
-        if numbers[MISSED] > MOST_MISSED:
-            go_on_alone(numbers, signals)
+        n_pairs = numbers[PAIRS]
+        merge = begin_merge(training, pair, prefix)
+        newest, is_known = merge
+        if newest < 0:
+            return MORE_RUNS
+        budget -= merge_pair(training, pair, merge, numbers[STEP]) + 8
+        for new in range(n_pairs, numbers[PAIRS]):
+            put_in_queue(training, new)
+        if is_known:
+            requeue_known_pairs(training, newest)
+    return DONE

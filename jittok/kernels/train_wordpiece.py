@@ -25,7 +25,6 @@ from jittok.kernels.train_bpe import (
     MORE_RUNS,
     PAIRS,
     PAUSED,
-    ROOM,
     SCORED,
     STEP,
     SYMBOLS,
@@ -210,16 +209,15 @@ def learn_merges_by_likelihood(training: Any, scores: Any, prefix: Any, budget: 
             pop_score(training, scores)
         if pair < 0:
             return EXHAUSTED
-        numbers[ROOM] = 0
         status = missing_room(training, pair)
         if status != DONE:
             return status
         left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
-        newest, is_known = begin_merge(training, pair, prefix)
+        merge = begin_merge(training, pair, prefix)
+        newest, _ = merge
         if newest < 0:
             return MORE_RUNS
-        numbers[APPLIED] = 0
-        budget -= merge_pair(training, pair, newest, np.int64(is_known), numbers[STEP], np.int64(0)) + 8
+        budget -= merge_pair(training, pair, merge, numbers[STEP]) + 8
         scores.symbol_counts[left] -= numbers[APPLIED]
         scores.symbol_counts[right] -= numbers[APPLIED]
         scores.symbol_counts[newest] += numbers[APPLIED]
