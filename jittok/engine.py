@@ -958,6 +958,11 @@ class Engine:
             elif prefixes is not None:
                 drop_prefixes(spans, edges, _frozen(prefixes[text]))
         as_given = parts if given is None else given
+        if output.spans is not None and n_tokens:
+            tokens = np.flatnonzero(parts.token >= 0)
+            texts_before = tokens - np.arange(n_tokens)
+            rows = first + np.concatenate([[0], part_end])[texts_before] + np.arange(n_tokens)
+            output.shown.update(self._shown_tokens(as_given, tokens, rows))
         if len(text) == len(parts.token) == len(ends) and bool((parts.document == np.arange(len(ends))).all()):
             # One part each. White space that documents begin with may have been dropped.
             if output.spans is None or bool((as_given.start == indptr[:-1]).all()):
