@@ -90,6 +90,27 @@ def test_ids_equal_the_reference_and_texts_come_back(name):
     check()
 
 
+#: Characters that share all bytes but the last are of one kind: of two, three and four bytes, and ASCII.
+KINDS = ["éÈßà", "дВжи", "ряюь", "ΩЀ", "अकआइ", "ॐ।१", "한하", "中丰", "々あ", "ア", "’…—", "\uff21\uff42"]
+KINDS += ["👍👎", "\U000e0101", "\U0001d400\U0001d401"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_long_texts_of_few_kinds_of_characters(name):
+    """Blocks of 64 bytes with characters of none, one, two or more kinds, which are loaded in different ways."""
+    tok, reference = family(name)
+    special = "text" if name.endswith(".tiktoken") else "parse"
+    rng = random.Random(name)
+    for _ in range(12 if JIT_DISABLED else 150):
+        kinds = rng.choices(KINDS, k=rng.choice([1, 1, 2, 2, 3, 8]))
+        others = rng.choice(["", " ", " ", "ab ,.\n", "abcdefgh  1"])
+        letters = "".join(kinds) * rng.choice([1, 4]) + others * rng.choice([1, 8])
+        text = "".join(rng.choices(letters, k=rng.choice([30, 80, 300, 2500])))
+        if rng.random() < 0.3:  # long stretches of ASCII between them
+            text = "a b" * rng.randrange(80) + text + "x, " * rng.randrange(80) + text[:70]
+        assert tok.encode(text, add_special_tokens=False, special=special).ids.tolist() == list(reference(text))
+
+
 @pytest.mark.parametrize("name", ["default", "bbpe/gpt2/tokenizer.json"])
 def test_spans_cover_what_the_tokens_say(name):
     tok, _ = family(name)

@@ -127,15 +127,46 @@ def is_crossed(crossed: Any, left: int, right: int) -> bool:
 
 
 @inlined
-def move_edges(chunk: Any, piece: int, k: int, n: int) -> int:
-    """Let pieces from `piece` on that end at word `k` end at word `n`, which it is now; returns the next piece.
+def find_long_words(chunk: Any, long: Any) -> int:
+    """Write the numbers of pre-tokens that do not fit a key to `long`; returns how many there are."""
+    word = chunk.word
+    n = np.int64(0)
+    for k in range(chunk.state[WORDS]):
+        long[np.uint64(n)] = k
+        n += np.int64(np.int64(word[np.uint64(k + 1)]) - np.int64(word[np.uint64(k)]) > KEY_BYTES)
+    return n
 
-    Pieces end at rising words, so that none before `piece` does.
+
+@inlined
+def put_cuts(chunk: Any, cut: Any, n_cut: int, parted: Any, n_parted: int) -> int:
+    """Let words begin at the rising text offsets `cut` too, all inside the words `parted`; returns the number of words.
+
+    Linear in the words behind the first cut; nothing if there is none.
     """
-    while piece < chunk.state[PIECES] and chunk.piece_end_word[piece] == k:
-        chunk.piece_end_word[piece] = n
-        piece += 1
-    return piece
+    state = chunk.state
+    word = chunk.word
+    words = np.int64(state[WORDS])
+    if n_cut == 0:
+        return words
+    before = np.int64(0)
+    for piece in range(state[PIECES]):
+        edge = np.int64(chunk.piece_end_word[piece])
+        while before < n_cut and cut[np.uint64(before)] < word[np.uint64(edge)]:
+            before += 1
+        chunk.piece_end_word[piece] = edge + before
+    # From the last word on, so that nothing is overwritten that is not moved yet.
+    left = np.int64(n_cut)
+    last = words
+    for q in range(n_parted):
+        k = np.int64(parted[np.uint64(n_parted - 1 - q)])
+        while last > k:
+            word[np.uint64(last + left)] = word[np.uint64(last)]
+            last -= 1
+        while left > 0 and cut[np.uint64(left - 1)] > word[np.uint64(k)]:
+            word[np.uint64(k + left)] = cut[np.uint64(left - 1)]
+            left -= 1
+    state[WORDS] = words + n_cut
+    return words + n_cut
 
 
 @inlined
@@ -145,39 +176,34 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
     Merges only ever make tokens, so none can reach across such a junction, and the parts can be merged one by one:
     in scripts without blanks, whole sentences become short words that the cache soon knows. Linear in the bytes cut.
     """
-    state = chunk.state
+    words = np.int64(chunk.state[WORDS])
     if merges.numbers[MERGE_CUT] == 0:
-        return state[WORDS]
+        return words
     word = chunk.word
     text = chunk.text
-    old = scratch.missed
     crossed = merges.crossed
-    words = state[WORDS]
-    for k in range(words + 1):
-        old[np.uint64(k)] = word[np.uint64(k)]
-    n = np.int64(0)
-    piece = 0
-    limit = word.size - 80
-    for k in range(words):
-        piece = move_edges(chunk, piece, k, n)
-        first = np.int64(old[np.uint64(k)])
-        end = np.int64(old[np.uint64(k + 1)])
-        word[np.uint64(n)] = first
-        n += 1
-        if end - first <= KEY_BYTES:
-            continue
-        coded = decode_codepoint(text, first)
+    long = scratch.missed
+    cut = scratch.id_at
+    n_long = np.int64(find_long_words(chunk, long))
+    n_cut = np.int64(0)
+    room = word.size - 80 - words
+    n_parted = np.int64(0)
+    for q in range(n_long):
+        k = np.int64(long[np.uint64(q)])
+        before = n_cut
+        at = np.int64(word[np.uint64(k)])
+        end = np.int64(word[np.uint64(k + 1)])
+        coded = decode_codepoint(text, at)
         left = coded >> 3
-        at = first + (coded & 7)
-        # Room for the words still to come, each of which is one at least.
-        while at < end and n + (words - k) < limit:
+        at += coded & 7
+        while at < end and n_cut < room:
             coded = decode_codepoint(text, at)
             right = coded >> 3
             left_end = left if left < 0x80 else PARTIAL | np.int64(text[np.uint64(at - 1)])
             right_begin = right if right < 0x80 else PARTIAL | np.int64(text[np.uint64(at)])
             # Without branches: about every other junction is one.
-            word[np.uint64(n)] = at
-            n += 1 - np.int64(
+            cut[np.uint64(n_cut)] = at
+            n_cut += 1 - np.int64(
                 junction_bit(crossed, left, right)
                 | junction_bit(crossed, left_end, right)
                 | junction_bit(crossed, left, right_begin)
@@ -185,12 +211,9 @@ def cut_words(merges: Any, chunk: Any, scratch: Any) -> int:
             )
             left = right
             at += coded & 7
-    while piece < state[PIECES]:
-        chunk.piece_end_word[piece] = n
-        piece += 1
-    word[np.uint64(n)] = old[np.uint64(words)]
-    state[WORDS] = n
-    return n
+        long[np.uint64(n_parted)] = k
+        n_parted += np.int64(n_cut > before)
+    return np.int64(put_cuts(chunk, cut, n_cut, long, n_parted))
 
 
 @inlined

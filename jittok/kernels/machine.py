@@ -175,6 +175,20 @@ def put_places(array: Any, index: int, bits: np.uint64, base: int) -> None:
 
 
 @machine_operation
+def put_entries(
+    entries: Any, offset: Any, n: int, data: Any, at: int, base: int, page_of: Any, class_of: Any
+) -> int:
+    """Write the entries of characters that begin in 64 bytes of text from `at` on, see :mod:`jittok.kernels.split`.
+
+    Those beyond ASCII are of at most two kinds: a kind has all bytes in common but the last. The first character of
+    another kind ends them. Their places in the text, plus `base`, go to `offset`. Both are written from `n` on, and up to
+    128 items, whatever their number. Six bytes after the block are read. Returns the place after the last entry, and times
+    ``2**32`` how many bytes were taken, 64 if all. Only where there are wide vectors.
+    """
+    raise AssertionError("wide vectors where there is no JIT")
+
+
+@machine_operation
 def prefix_bits(array: Any, index: int, prefixes: Any, low: int, high: int, shift: int) -> np.uint64:
     """Which of the 64 places from `index` of a uint8 array have their bit in a bitmap; see ``AddedTokenTables.prefixes``.
 

@@ -571,6 +571,147 @@ def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any
     return types.void(array, types.int64, types.uint64, types.int64), code
 
 
+@intrinsic
+def put_entries(
+    typing_context: Any,
+    entries: Any,
+    offset: Any,
+    n: Any,
+    data: Any,
+    at: Any,
+    base: Any,
+    page_of: Any,
+    class_of: Any,
+) -> Any:
+    """Write the entries of characters that begin in 64 bytes of text, and their places; only with wide vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if not _is_wide():
+            return _I64(0)
+        kinds = signature.args
+
+        def load(array: int, place: Any, kind: Any) -> Any:
+            pointer = _byte_pointer(context, builder, kinds[array], arguments[array], place)
+            value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+            value.align = 1
+            return value
+
+        def store(value: Any, array: int, place: Any) -> None:
+            pointer = _byte_pointer(context, builder, kinds[array], arguments[array], place)
+            builder.store(value, builder.bitcast(pointer, value.type.as_pointer())).align = 1
+
+        def every(byte: int) -> Any:
+            return ir.Constant(_V64, [byte] * 64)
+
+        def byte_of(value: Any, number: int) -> Any:
+            return builder.and_(builder.lshr(value, _I64(8 * number)), _I64(0xFF))
+
+        def equal(block: Any, byte: Any, always: Any = None) -> Any:
+            bits = builder.bitcast(
+                builder.icmp_unsigned("==", block, _splat(builder, builder.trunc(byte, _I8))), _I64
+            )
+            return bits if always is None else builder.or_(bits, builder.sext(always, _I64))
+
+        n, at, base = arguments[2], arguments[4], arguments[5]
+        blocks = [load(3, builder.add(at, _I64(i)), _V64) for i in range(3)]
+        leads = builder.bitcast(builder.icmp_signed(">", blocks[0], every(0xBF - 256)), _I64)
+        beyond_ascii = builder.bitcast(builder.icmp_signed("<", blocks[0], every(0)), _I64)
+        todo = builder.and_(leads, beyond_ascii)
+        one = ir.FunctionType(_I64, [_I64, _I1])
+        trailing = builder.module.declare_intrinsic("llvm.cttz", [_I64], one)
+        before = builder.block
+        body, after = (builder.append_basic_block(name) for name in ("classes", "put"))
+        builder.cbranch(builder.icmp_unsigned("!=", todo, _I64(0)), body, after)
+        # The first character beyond ASCII, and all like it, those of the same 64 codepoints; then the first of the others.
+        builder.position_at_end(body)
+        shuffle = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_V64, [_V64, _V64]), "llvm.x86.avx512.pshuf.b.512"
+        )
+        quarter = ir.VectorType(_I8, 16)
+        repeated = ir.Constant(ir.VectorType(_I32, 64), [*range(16)] * 4)
+
+        def classes_like(place: Any) -> tuple[Any, Any]:
+            character = builder.zext(load(3, builder.add(at, place), _I32), _I64)
+            first, second, third = (byte_of(character, number) for number in range(3))
+            is_two = builder.icmp_unsigned("<", first, _I64(0xE0))
+            is_short = builder.icmp_unsigned("<", first, _I64(0xF0))
+            low_second, low_third = (builder.and_(byte, _I64(63)) for byte in (second, third))
+            of_three = builder.or_(builder.shl(builder.and_(first, _I64(15)), _I64(6)), low_second)
+            of_four = builder.or_(
+                builder.shl(builder.and_(first, _I64(7)), _I64(12)),
+                builder.or_(builder.shl(low_second, _I64(6)), low_third),
+            )
+            row = builder.select(
+                is_two, builder.and_(first, _I64(31)), builder.select(is_short, of_three, of_four)
+            )
+            same = builder.and_(equal(blocks[0], first), equal(blocks[1], second, is_two))
+            same = builder.and_(same, equal(blocks[2], third, is_short))
+            page = builder.zext(load(6, builder.and_(row, _I64(-2)), _I16), _I64)
+            row = builder.add(builder.shl(page, _I64(7)), builder.shl(builder.and_(row, _I64(1)), _I64(6)))
+            ahead = builder.add(
+                builder.zext(builder.not_(is_two), _I64), builder.zext(builder.not_(is_short), _I64)
+            )
+            last = load(3, builder.add(builder.add(at, _I64(1)), ahead), _V64)
+            # By the last byte: by its lower four bits in four rows of 16, of which two bits tell one.
+            low = builder.and_(last, every(15))
+            rows = []
+            for i in range(4):
+                part = load(7, builder.add(row, _I64(16 * i)), quarter)
+                whole = builder.shuffle_vector(part, ir.Constant(quarter, ir.Undefined), repeated)
+                rows.append(builder.call(shuffle, [whole, low]))
+            has_16, has_32 = (
+                builder.icmp_unsigned("!=", builder.and_(last, every(bit)), every(0)) for bit in (16, 32)
+            )
+            found = builder.select(
+                has_32, builder.select(has_16, rows[3], rows[2]), builder.select(has_16, rows[1], rows[0])
+            )
+            return same, builder.or_(found, every(0x80))
+
+        left, now = todo, blocks[0]
+        for _ in range(2):
+            same, found = classes_like(builder.call(trailing, [left, _I1(0)]))
+            same = builder.and_(same, left)
+            now = builder.select(builder.bitcast(same, ir.VectorType(_I1, 64)), found, now)
+            left = builder.xor(left, same)
+        from_body = builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        rest, block = builder.phi(_I64), builder.phi(_V64)
+        for phi, of_none, of_some in ((rest, todo, left), (block, blocks[0], now)):
+            phi.add_incoming(of_none, before)
+            phi.add_incoming(of_some, from_body)
+        # Of the bytes that characters begin with, up to the first that is none of these.
+        done = builder.call(trailing, [rest, _I1(0)])
+        lower = builder.sub(builder.and_(rest, builder.sub(_I64(0), rest)), _I64(1))
+        leads = builder.and_(leads, lower)
+        # Classes eight bytes at a time, places sixteen at a time.
+        move = ir.FunctionType(_I64, [_I64, _I64])
+        extract = cgutils.get_or_insert_function(builder.module, move, "llvm.x86.bmi.pext.64")
+        compress = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
+        )
+        count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
+        begin = _spread(builder, builder.add(at, base))
+        # Written and read again, which is faster than taking vectors apart. What is written for eight bytes never reaches
+        # the next eight.
+        first = n
+        store(block, 0, first)
+        store(builder.sext(builder.bitcast(leads, ir.VectorType(_I1, 64)), _V64), 0, builder.add(first, _I64(64)))
+        for i in range(8):
+            if i % 2 == 0:
+                bits = builder.trunc(builder.lshr(leads, _I64(8 * i)), _I16)
+                places = builder.add(begin, ir.Constant(_IDS, list(range(8 * i, 8 * i + 16))))
+                places = builder.call(compress, [places, builder.bitcast(bits, _LANES), begin])
+                store(places, 1, builder.shl(n, _I64(2)))
+            eight, mask = (load(0, builder.add(first, _I64(place)), _I64) for place in (8 * i, 64 + 8 * i))
+            store(builder.call(extract, [eight, mask]), 0, n)
+            n = builder.add(n, builder.call(count, [builder.and_(builder.lshr(leads, _I64(8 * i)), _I64(0xFF))]))
+        return builder.or_(builder.shl(done, _I64(32)), n)
+
+    whole = types.int64
+    return whole(entries, offset, whole, data, whole, whole, page_of, class_of), code
+
+
 def _prefix_code(both: bool) -> Any:
     """Code for ``prefix_bits``, or for ``prefix_bits_of_two`` with `both`."""
 

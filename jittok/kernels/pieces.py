@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.bpe import find_direct, is_crossed, move_edges
+from jittok.kernels.bpe import find_direct, find_long_words, is_crossed, put_cuts
 from jittok.kernels.machine import least_of_16, multiply, trailing_zeros
 from jittok.kernels.merge import (
     EMPTY,
@@ -31,8 +31,8 @@ from jittok.kernels.merge import (
     sift_down,
     take_merge,
 )
-from jittok.kernels.split import PIECES, WORDS, copy_bytes, decode_codepoint
-from jittok.kernels.word_cache import KEY_BYTES, ZERO, keep_ids, word_length
+from jittok.kernels.split import WORDS, copy_bytes, decode_codepoint
+from jittok.kernels.word_cache import ZERO, keep_ids, word_length
 from jittok.tables import (
     MERGE_BYTE_FALLBACK,
     MERGE_CUT,
@@ -507,36 +507,31 @@ def cut_pieces(pieces: Any, chunk: Any, scratch: Any) -> int:
     one begins at the junction, or none that began before it covers it. Two unknown characters may become one
     token, so that they stay together where unknown tokens are joined. Linear in the bytes cut.
     """
-    state = chunk.state
+    words = np.int64(chunk.state[WORDS])
     if pieces.numbers[MERGE_CUT] == 0:
-        return state[WORDS]
+        return words
     word = chunk.word
     text = chunk.text
-    old = scratch.missed
     crossed = pieces.crossed
     marked = pieces.numbers[PIECE_MARK]
     joins = np.int64(pieces.numbers[MERGE_FUSE_UNKNOWN]) & ~np.int64(pieces.numbers[MERGE_BYTE_FALLBACK])
-    words = state[WORDS]
-    for k in range(words + 1):
-        old[np.uint64(k)] = word[np.uint64(k)]
-    n = np.int64(0)
-    piece = 0
-    limit = word.size - 80
-    for k in range(words):
-        piece = move_edges(chunk, piece, k, n)
-        first = np.int64(old[np.uint64(k)])
-        end = np.int64(old[np.uint64(k + 1)])
-        word[np.uint64(n)] = first
-        n += 1
-        if end - first <= KEY_BYTES:
-            continue
-        coded = np.int64(decode_codepoint(text, first))
+    long = scratch.missed
+    cut = scratch.id_at
+    n_long = np.int64(find_long_words(chunk, long))
+    n_cut = np.int64(0)
+    room = word.size - 80 - words
+    n_parted = np.int64(0)
+    for q in range(n_long):
+        k = np.int64(long[np.uint64(q)])
+        before = n_cut
+        at = np.int64(word[np.uint64(k)])
+        end = np.int64(word[np.uint64(k + 1)])
+        coded = np.int64(decode_codepoint(text, at))
         left = coded >> 3
         if left == MARK and marked:
             left = np.int64(0x20)
-        at = first + (coded & 7)
-        # Room for the words still to come, each of which is one at least.
-        while at < end and n + (words - k) < limit:
+        at += coded & 7
+        while at < end and n_cut < room:
             coded = np.int64(decode_codepoint(text, at))
             right = coded >> 3
             if right == MARK and marked:
@@ -546,16 +541,13 @@ def cut_pieces(pieces: Any, chunk: Any, scratch: Any) -> int:
                 if joins:
                     both = np.int64(unit_entry(pieces, left)) & np.int64(unit_entry(pieces, right)) & UNIT_UNKNOWN
                 if both == 0:
-                    word[np.uint64(n)] = at
-                    n += 1
+                    cut[np.uint64(n_cut)] = at
+                    n_cut += 1
             left = right
             at += coded & 7
-    while piece < state[PIECES]:
-        chunk.piece_end_word[piece] = n
-        piece += 1
-    word[np.uint64(n)] = old[np.uint64(words)]
-    state[WORDS] = n
-    return n
+        long[np.uint64(n_parted)] = k
+        n_parted += np.int64(n_cut > before)
+    return np.int64(put_cuts(chunk, cut, n_cut, long, n_parted))
 
 
 @kernel

@@ -29,6 +29,7 @@ from jittok.kernels.machine import (
     mask_back,
     not_mask,
     or_masks,
+    put_entries,
     put_places,
     run_mask_code,
     trailing_zeros,
@@ -54,6 +55,10 @@ CHUNK = 1920
 LEAD = 64
 #: A segment is begun in the rest of a chunk only if it fits, or at least this many entries are left.
 WORTH_STARTING = 256
+
+#: Of a block of 64 bytes, so few are no gain; after such a block, so many bytes are loaded character by character.
+FEW_TAKEN = 24
+ONE_BY_ONE = 512
 
 HIGH_BITS = np.uint64(0x8080808080808080)
 
@@ -176,7 +181,29 @@ def load_chunk(split: Any, data: Any, starts: Any, ends: Any, last: int, chunk: 
                 for i in range(LEAD, n):
                     offset[np.uint64(i)] = i
             shift = size - at
+            one_by_one = at
             while at < end and room > 0:
+                if has_wide_vectors() and at >= one_by_one and room >= 64 and at + 72 <= end:
+                    both = np.int64(put_entries(entries, offset, n, data, at, shift, split.page_of, class_of))
+                    n = both & 0xFFFFFFFF
+                    taken = both >> 32
+                    if taken < 64:
+                        at += taken
+                        if taken < FEW_TAKEN:
+                            # Characters of many kinds, as Chinese text has: one by one is faster for a while.
+                            one_by_one = at + ONE_BY_ONE
+                    else:
+                        # Not `taken`, so that the next block need not wait for this one.
+                        at += 64
+                        # The last character may reach beyond the block, by three bytes at most.
+                        rest = load64(data, at)
+                        reaches = np.int64(rest & np.uint64(0xC0) == np.uint64(0x80))
+                        at += reaches
+                        reaches &= np.int64(rest & np.uint64(0xC000) == np.uint64(0x8000))
+                        at += reaches
+                        at += reaches & np.int64(rest & np.uint64(0xC00000) == np.uint64(0x800000))
+                    room = LEAD + CHUNK - 1 - n
+                    continue
                 byte = np.int64(data[np.uint64(at)])
                 if byte >= 0x80:
                     coded = decode_codepoint(data, at)
