@@ -37,6 +37,11 @@ class _Array(types.Array):
     def key(self) -> str:
         return str(self.name)
 
+    def copy(self, dtype: Any = None, ndim: Any = None, layout: Any = None, readonly: Any = None) -> Any:
+        if layout not in (None, "C"):
+            raise TypeError("kernels have arrays that are C-contiguous only")
+        return _Array(dtype or self.dtype, self.ndim if ndim is None else ndim)
+
 
 @register_model(_Array)
 class _ArrayModel(models.StructModel):
@@ -51,28 +56,40 @@ def _lengths(builder: Any, array: Any) -> list[Any]:
 
 
 def _item_pointer(context: Any, builder: Any, index_types: Any, array: Any, indices: Any) -> Any:
-    place = None
-    for length, index_type, index in zip(_lengths(builder, array), index_types, indices, strict=True):
+    """Where the item is; with fewer indices than dimensions, the first one of the items."""
+    lengths = _lengths(builder, array)
+    place = _I64(0)
+    for length, index_type, index in zip(lengths, index_types, indices, strict=False):
         index = context.cast(builder, index, index_type, types.intp if index_type.signed else types.uintp)
         if index_type.signed:
             is_negative = builder.icmp_signed("<", index, _I64(0))
             index = builder.select(is_negative, builder.add(index, length), index)
-        place = index if place is None else builder.add(builder.mul(place, length), index)
+        place = builder.add(builder.mul(place, length), index)
+    place = reduce(builder.mul, lengths[len(indices) :], place)
     return builder.gep(builder.extract_value(array, 0), [place])
+
+
+def _item(context: Any, builder: Any, kind: Any, array: Any, pointer: Any) -> Any:
+    """The item at a pointer: a number, or a row of `array`."""
+    if not isinstance(kind, types.Array):
+        return context.unpack_value(builder, kind, pointer)
+    row = builder.insert_value(ir.Constant(context.get_value_type(kind), ir.Undefined), pointer, 0)
+    for i, length in enumerate(_lengths(builder, array)[-kind.ndim :]):
+        row = builder.insert_value(row, length, (1, i))
+    return row
 
 
 @lower_builtin(operator.getitem, _Array, types.Integer)
 def _get_item(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    array, index = signature.args
-    pointer = _item_pointer(context, builder, (index,), values[0], values[1:2])
-    return context.unpack_value(builder, array.dtype, pointer)
+    pointer = _item_pointer(context, builder, signature.args[1:], values[0], values[1:])
+    return _item(context, builder, signature.return_type, values[0], pointer)
 
 
 @lower_builtin(operator.getitem, _Array, types.BaseTuple)
 def _get_inner_item(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    array, indices = signature.args
-    pointer = _item_pointer(context, builder, indices, values[0], cgutils.unpack_tuple(builder, values[1]))
-    return context.unpack_value(builder, array.dtype, pointer)
+    indices = cgutils.unpack_tuple(builder, values[1])
+    pointer = _item_pointer(context, builder, signature.args[1], values[0], indices)
+    return _item(context, builder, signature.return_type, values[0], pointer)
 
 
 @lower_builtin(operator.setitem, _Array, types.Integer, types.Any)
@@ -190,8 +207,8 @@ def _store(context: Any, address: Any, word: Any) -> Any:
     return types.void(types.int64, types.int64), code
 
 
-def table_filler(layout: ObjectLayout, size: int) -> Callable[..., bool]:
-    """Make the function that fills a call's table, whose members have `size` words."""
+def table_filler(layout: ObjectLayout) -> Callable[..., bool]:
+    """Make the function that fills a call's table."""
     type_at, data_at, ndim_at, shape_at, dtype_at, flags_at = (
         getattr(layout, name) for name in ("type", "data", "ndim", "shape", "dtype", "flags")
     )
@@ -199,8 +216,8 @@ def table_filler(layout: ObjectLayout, size: int) -> Callable[..., bool]:
 
     def fill(table, arguments, expected, numbers):
         """Fill the table at an address from the tuple at another; False if not all is as `expected_objects` says."""
-        _store(table + 8 * size, arguments)
-        row = expected + 16
+        _store(table + _load(expected + 16), arguments)
+        row = expected + 24
         for _ in range(_load(expected)):
             item = _load(_load(table + _load(row)) + _load(row + 8))
             place = table + _load(row + 24)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -29,7 +30,7 @@ from numba.core.registry import cpu_target
 from jittok import _jit
 from jittok._arguments import table_filler, table_intrinsics
 from jittok._linker import link
-from jittok._native import MISMATCH, Code, ObjectLayout, n_words
+from jittok._native import MISMATCH, Code, ObjectLayout
 
 types: Any = numba_types
 
@@ -103,7 +104,7 @@ def compile_kernel(
         Of any kind, where it is not possible.
     """
     kernel = numba.njit(**_OPTIONS)(function)
-    fill = numba.njit(**_OPTIONS)(table_filler(layout, n_words(arguments)))
+    fill = _table_filler(layout)
     new_table, values_in = table_intrinsics(arguments)
 
     def entry(arguments, expected, numbers):  # type: ignore[no-untyped-def]
@@ -130,6 +131,8 @@ def compile_kernel(
         name = result.fndesc.llvm_func_name
         (result,) = kernel.overloads.values()
         kernel_name = result.fndesc.llvm_func_name
+        (result,) = fill.overloads.values()
+        fill_name = result.fndesc.llvm_func_name
     for defined in module.functions:
         if defined.name == kernel_name:
             # The entry fills the tables that kernels only read. Were they one function, what is read there would not
@@ -138,6 +141,9 @@ def compile_kernel(
             defined.linkage = "external"
         elif not defined.is_declaration and defined.name != name:
             defined.linkage = "internal"
+        if defined.name == fill_name:
+            defined.add_function_attribute("minsize")  # of loops with few rounds, LLVM would make more than is used
+            defined.add_function_attribute("optsize")
     for variable in module.global_variables:
         if not variable.is_declaration:
             variable.linkage = "internal"
@@ -150,6 +156,12 @@ def compile_kernel(
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     return link(machine.emit_object(module), name)
+
+
+@cache
+def _table_filler(layout: ObjectLayout) -> Any:
+    """The function that fills a call's table, lowered once for all kernels."""
+    return numba.njit(**_OPTIONS)(table_filler(layout))
 
 
 @contextmanager

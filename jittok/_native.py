@@ -272,7 +272,8 @@ def expected_objects(arguments: tuple[Any, ...], layout: ObjectLayout) -> tuple[
     Returns
     -------
     words
-        The number of rows, the number of whole numbers; a row for each tuple and array; the place of each number.
+        The number of rows, the number of whole numbers, the place of the address of the tuple of all arguments; a row
+        for each tuple and array; the place of each number.
         A row is: the place of the address of the tuple that holds the object; the object's offset there; its type;
         the place of its data, or of its own address if it is a tuple; its dtype (0: a tuple), ndim, and flags that
         must be set. Places are in bytes; those of tuples' addresses are after the members.
@@ -304,7 +305,7 @@ def expected_objects(arguments: tuple[Any, ...], layout: ObjectLayout) -> tuple[
             place += n_words(item)
 
     visit(0, arguments, 0)
-    return [len(rows) // ROW, len(places), *rows, *places], objects
+    return [len(rows) // ROW, len(places), 8 * size, *rows, *places], objects
 
 
 def number_paths(arguments: tuple[Any, ...]) -> list[tuple[int, ...]]:

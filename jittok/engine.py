@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import mask_code
+from jittok._jit import is_ready, mask_code
 from jittok.build.plan import MARK, AddedTokenStage, MarkStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
@@ -1292,7 +1292,6 @@ class Engine:
 
         `text` is some of the text to come.
         """
-        from jittok.kernels.bpe import preload_tokens
         from jittok.kernels.word_cache import SLOT_WORDS, new_word_cache, refill_cache
 
         merges = self.plan.model
@@ -1315,8 +1314,7 @@ class Engine:
             for array in old:
                 if array.flags.writeable:
                     array[:] = 0
-            if isinstance(merges, MergeTables | PieceTables):
-                preload_tokens(merges, old, PRELOADED_TOKENS)
+            self._preload(old)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
@@ -1327,8 +1325,17 @@ class Engine:
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3), self._id_bits)
         refill_cache(old, worker.cache)
+        self._preload(worker.cache)
+
+    def _preload(self, cache: Any) -> None:
+        """Put the tokens that merging makes into a cache; without the kernel for it, they are found when they come."""
+        from jittok.kernels.bpe import preload_tokens
+
+        merges = self.plan.model
         if isinstance(merges, MergeTables | PieceTables):
-            preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
+            arguments = merges, cache, PRELOADED_TOKENS
+            if is_ready(preload_tokens, *arguments):
+                preload_tokens(*arguments)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
