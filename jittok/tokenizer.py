@@ -96,15 +96,19 @@ class _Shown:
 
     def surface(self, text: str) -> str:
         """A part of a text as the model saw it."""
+        return self.surfaces([text])[0]
+
+    def surfaces(self, texts: Sequence[str]) -> list[str]:
+        """Parts of texts as the model saw them."""
         rewriter = self._inner_normalizer
-        result = text if rewriter is None else rewriter.apply_strings([text])[0]
+        results = list(texts) if rewriter is None else rewriter.apply_strings(texts)
         for step in self.spec.pre_tokenizers:
             if isinstance(step, Metaspace):
-                result = result.replace(" ", step.replacement)
+                results = [result.replace(" ", step.replacement) for result in results]
             elif isinstance(step, ByteLevel):
                 letters = byte_alphabet().tolist()
-                result = "".join(chr(letters[byte]) for byte in result.encode())
-        return result
+                results = ["".join(chr(letters[byte]) for byte in result.encode()) for result in results]
+        return results
 
     @cached_property
     def _inner_normalizer(self) -> Rewriter | None:
@@ -1461,18 +1465,31 @@ class Tokenizer:
         # Unknown characters that stand together are one piece, and the vocabulary may have that from the other side.
         unknown = others[encoded.ids[others] == model.unknown_text]
         documents = np.searchsorted(encoded.indptr, unknown, side="right") - 1
-        shown = _Shown(self.spec)
-        for document in dict.fromkeys(documents.tolist()) if source is not None else ():
+        bounds = [0, *(np.flatnonzero(np.diff(documents)) + 1).tolist(), len(documents)]
+        surfaces: dict[int, str] = {}
+        parts: dict[int, str] = {}
+        for first, last in zip(bounds, bounds[1:], strict=False) if source is not None and len(unknown) else ():
             assert source is not None
+            document = int(documents[first])
             data, indptr = source.make(document, document + 1)
             again = self._engine.encode(data, indptr, spans=True, special=special, threads=1)
             text = data[int(indptr[0]) : int(indptr[1])].tobytes().decode()
             places = np.flatnonzero(again.ids == model.unknown_text).tolist()
-            for row, place in zip(unknown[documents == document].tolist(), places, strict=True):
+            for row, place in zip(unknown[first:last].tolist(), places, strict=True):
                 assert again.spans is not None
-                begin, end = again.spans[place].tolist()
                 surface = (again.shown or {}).get(place)
-                ids[row] = model.vocab.get(shown.surface(text[begin:end]) if surface is None else surface, model.unk_id)
+                if surface is None:
+                    begin, end = again.spans[place].tolist()
+                    parts[row] = text[begin:end]
+                else:
+                    surfaces[row] = surface
+        if parts:
+            # All at once: a call for each costs far more than the text does.
+            different = list(dict.fromkeys(parts.values()))
+            as_seen = dict(zip(different, _Shown(self.spec).surfaces(different), strict=True))
+            surfaces.update((row, as_seen[part]) for row, part in parts.items())
+        for row, surface in surfaces.items():
+            ids[row] = model.vocab.get(surface, model.unk_id)
         ids.flags.writeable = False
         return encoded._replace(ids=ids)
 
