@@ -206,13 +206,21 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
     may_join = (breaks >= HANGUL_L) | (classes & CONJUNCT == CONSONANT)
     if has_clusters:
         is_candidate |= joins | (breaks == PREPEND) | (breaks == CR)
+        for operation in operations:
+            if operation.name == "apply_precompiled":
+                # A character that becomes itself takes what joins it with it, too.
+                charsmap: PrecompiledTables = operation.tables[0]
+                everything = np.arange(0x110000)
+                is_candidate |= (_looked_up(charsmap.page_of, charsmap.entry, everything) & tables.CHARSMAP_MAPPED) != 0
+        is_candidate[0xD800:0xE000] = False
     codepoints = np.flatnonzero(is_candidate)
     n = len(codepoints)
     is_other = np.zeros(n, np.bool_)
     is_mark = np.zeros(n, np.bool_)
     is_repeated = np.zeros(n, np.bool_)
     is_joining = np.zeros(n, np.bool_)
-    reach = 1
+    #: What a step shortens lets the next one look further, so that all add up.
+    reach = 0
     is_only = len(operations) == 1
     images = _Images(codepoints, np.ones(n, np.int64))
     for operation in operations:
@@ -220,6 +228,7 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
             substitution: SubstitutionTables = operation.tables[0]
             if substitution.numbers[tables.SUBSTITUTION_REORDERS]:
                 is_other |= _may_join(substitution, images.first)
+                reach += 1
         elif operation.name == "apply_precompiled":
             precompiled: PrecompiledTables = operation.tables[0]
             first, last = images.first, images.last
@@ -229,9 +238,10 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
             is_other |= (entry & tables.CHARSMAP_CONTINUES) != 0
             is_other |= breaks[last] == PREPEND
             is_joining |= may_join[first]
+            reach += 1
             if _looked_up(precompiled.page_of, precompiled.entry, np.flatnonzero(breaks == PREPEND)).any():
                 # So many reach a cluster's end, or are too long for a rule of all of it.
-                reach = max(reach, _SHORT)
+                reach += _SHORT - 1
             if is_only:
                 is_mark |= joins[first] & ~is_mapped & ~is_other
                 is_other |= is_mapped & (joins[first] | (breaks[first] == CR))
@@ -252,8 +262,11 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
                     is_repeated |= is_itself
                     holds &= ~is_itself
                 is_other |= holds
-                reach = max(reach, len(pattern) - 1)
+                reach += len(pattern) - 1
+        before = images
         images = _run_on(operation, images)
+        if operation.name == "apply_precompiled":
+            is_other |= is_mapped & images.are(before.first) & before.are(before.first)
         if not is_only:  # then what was on both sides meets
             is_other |= images.counts == 0
     is_kept = images.are(codepoints)
@@ -278,7 +291,7 @@ def _local_tables(operations: tuple[_Operation, ...], suspected: NDArray[np.bool
     entry[codepoints[mapped]] = flags | places << tables.LOCAL_OFFSET
     page_of, pages = fold_pages(entry)
     numbers = np.zeros(tables.LOCAL_NUMBERS, np.int64)
-    numbers[tables.LOCAL_REACH] = reach
+    numbers[tables.LOCAL_REACH] = max(reach, 1)
     is_pair = entry[:128] == tables.LOCAL_REPEATED
     stops = np.concatenate([[False], (entry[:128] != 0) & ~is_pair, np.ones(128, np.bool_), [False]])
     edges = np.flatnonzero(np.diff(stops.astype(np.int8)))

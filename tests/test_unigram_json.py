@@ -13,7 +13,7 @@ from sentencepiece_files import content
 
 import jittok
 from jittok import rewriting
-from jittok.build.charsmap import named_charsmap
+from jittok.build.charsmap import compile_charsmap, named_charsmap
 from jittok.errors import FormatError
 from jittok.formats import tokenizer_json
 from jittok.spec import DecodeMetaspace, Metaspace, TokenizerSpec, UnigramModel
@@ -235,3 +235,64 @@ def test_metaspace_of_real_files(name, monkeypatch):
     texts.append("word \u2581\n" * 90_000 + "\xe9")
     expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
     assert ours.encode_batch(texts, add_special_tokens=False).to_lists() == expected
+
+
+# ----------------------------------------------------------------------------- steps that look at what others leave
+
+
+def _replace(pattern, content):
+    return {"type": "Replace", "pattern": {"String": pattern}, "content": content}
+
+
+def _itself(character):
+    charsmap = base64.b64encode(compile_charsmap({character: character})).decode()
+    return {"type": "Precompiled", "precompiled_charsmap": charsmap}
+
+
+def _unigram(characters, **changes):
+    model = {"type": "Unigram", "unk_id": 0, "byte_fallback": False,
+             "vocab": [["<unk>", 0.0], *([character, -1.0] for character in characters)]}  # fmt: skip
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": model, **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ([_replace("ab", "a"), _replace("ac", "y")], "abc"),
+        ([_replace("ab", "a"), _replace("abb", "c")], "xabbbx"),
+        ([_replace("ab", "xa"), _replace("ac", "y")], "abc"),
+        ([{"type": "NFC"}, _replace("ab", "a"), _replace("ac", "c")], "abc"),
+        ([_replace("ab", "xa"), _replace("ac", "y"), {"type": "NFC"}], "abc"),
+        ([_replace("  ", " "), _replace("   ", "y")], "a      b    c"),
+        ([_itself("a")], "a\u0316"),
+        ([_itself("가")], "x가\u0316y"),
+    ],
+)
+def test_steps_that_look_further_together(monkeypatch, steps, text):
+    monkeypatch.setattr(rewriting, "LOCAL_BYTES", 0)
+    block = _unigram("abcxy 가\u0316", normalizer={"type": "Sequence", "normalizers": steps})
+    reference = tokenizer(json.dumps(block)).encode(text).ids
+    tok = jittok.load_bytes(json.dumps(block).encode())
+    for _ in range(2):
+        assert [row.tolist() for row in tok.encode_batch([text] * 3)] == [reference] * 3
+        assert tok.count(text) == len(reference)
+        assert tok.encode(text).ids.tolist() == reference
+
+
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+@pytest.mark.parametrize("pieces", ["ab", "ab\u2581", "ab "])
+def test_bytes_of_a_mark_that_is_no_piece(scheme, pieces):
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": True}
+    block = _unigram(pieces, pre_tokenizer=metaspace)
+    block["model"]["byte_fallback"] = True
+    block["model"]["vocab"] += [[f"<0x{byte:02X}>", -9.0] for byte in range(256)]
+    reference = tokenizer(json.dumps(block))
+    tok = jittok.load_bytes(json.dumps(block).encode())
+    for text in ("a b", " a", "a\u2581b \u0436", "  "):
+        expected = reference.encode(text).ids
+        assert tok.encode_batch([text, text])[1].ids.tolist() == expected
+        assert tok.encode(text).ids.tolist() == expected
+        assert tok.count(text) == len(expected)

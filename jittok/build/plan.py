@@ -428,7 +428,9 @@ def _mark_stage(spec: TokenizerSpec, model: ModelTables) -> MarkStage | None:
         return None
     if isinstance(model, PieceTables):
         return steps if model.numbers[PIECE_MARK] else None
-    if not isinstance(model, UnigramTables):
+    if not isinstance(model, UnigramTables) or not isinstance(spec.model, UnigramModel):
+        return None
+    if not _unigram_takes_blanks(spec.model):
         return None
     blank, mark = (int(model.code_of[int(model.page_of[c >> 7]) << 7 | c & 127]) for c in (0x20, ord(MARK)))
     return steps if blank == mark else None

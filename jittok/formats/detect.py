@@ -469,7 +469,8 @@ def _varint(data: bytes, at: int) -> tuple[int | None, int]:
 def _read_head(name: str) -> bytes:
     """The first bytes of a file, all of them if these are fewer than asked for."""
     # A third of the time that it takes to make a file object.
-    descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    # A pipe that nobody writes to is an empty file, not one to wait for.
+    descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         head = os.read(descriptor, _HEAD_BYTES)
         while len(head) < _HEAD_BYTES and (more := os.read(descriptor, _HEAD_BYTES - len(head))):
