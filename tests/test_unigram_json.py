@@ -277,7 +277,7 @@ def test_steps_that_look_further_together(monkeypatch, steps, text):
     reference = tokenizer(json.dumps(block)).encode(text).ids
     tok = jittok.load_bytes(json.dumps(block).encode())
     for _ in range(2):
-        assert [row.tolist() for row in tok.encode_batch([text] * 3)] == [reference] * 3
+        assert [row.ids.tolist() for row in tok.encode_batch([text] * 3)] == [reference] * 3
         assert tok.count(text) == len(reference)
         assert tok.encode(text).ids.tolist() == reference
 
