@@ -14,7 +14,6 @@ called.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -188,8 +187,6 @@ def main() -> None:
     from jittok import _jit
 
     os.nice(10)
-    # Numba makes millions of objects, and looking for garbage among them takes a tenth of the time; so only between kernels.
-    gc.disable()
     folder = _jit.cache_folder()
     if folder is None or _lock(folder) is None:
         return
@@ -210,7 +207,6 @@ def main() -> None:
             pass
         finally:
             file.unlink(missing_ok=True)
-            gc.collect()
 
 
 def _age(file: Path) -> float:

@@ -1,4 +1,4 @@
-"""Compile a kernel into a code file (see :mod:`jittok._native`). The only other module that imports Numba.
+"""Compile a kernel into a code file (see :mod:`jittok._native`). Imports Numba.
 
 Numba types and lowers the kernel and all that it calls to LLVM; then everything is optimised once, as one
 module, and emitted as one object file, where Numba alone would optimise and emit every function by itself and
@@ -11,37 +11,60 @@ possible", and use Numba's ordinary way instead.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import codegen
+from numba.core import codegen, typed_passes, untyped_passes
 from numba.core import types as numba_types
+from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic
-from numba.np import numpy_support
 
 from jittok import _jit
+from jittok._arguments import table_filler, table_intrinsics
 from jittok._linker import link
 from jittok._native import MISMATCH, Code, ObjectLayout
 
 types: Any = numba_types
+
+
+class _Pipeline(CompilerBase):  # type: ignore[misc]
+    """Numba's passes, without those that find nothing to do in kernels: inner functions, `with`, array expressions."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = PassManager("kernel")
+        for step in _PASSES:
+            passes.add_pass(step, step.__name__)
+        passes.finalize()
+        return [passes]
+
+
+_PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.AnnotateTypes,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
 _OPTIONS = {
+    "pipeline_class": _Pipeline,
     "nogil": True,
     "error_model": "numpy",
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     # Arrays are lent to kernels and never made in them: no reference is counted.
     "_nrt": False,
-    # Rewriting is for array expressions, which kernels do not have.
-    "no_rewrites": True,
 }
-_I8, _I32, _I64 = (ir.IntType(bits) for bits in (8, 32, 64))
 
 
 class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -80,18 +103,19 @@ def compile_kernel(
     Exception
         Of any kind, where it is not possible.
     """
-    argument_types = tuple(map(_numba_type, arguments))
     kernel = numba.njit(**_OPTIONS)(function)
-    matches, unpack = _argument_intrinsics(argument_types, layout)
+    fill = _table_filler(layout)
+    new_table, values_in = table_intrinsics(arguments)
 
     def entry(arguments, expected, numbers):  # type: ignore[no-untyped-def]
-        if not matches(arguments, expected):
+        table = new_table()
+        if not fill(table, arguments, expected, numbers):
             return np.int64(MISMATCH)
-        return np.int64(kernel(*unpack(arguments, numbers)))
+        return np.int64(kernel(*values_in(table)))
 
     dispatcher = numba.njit(**_OPTIONS)(entry)
     target = cpu_target.target_context
-    with global_compiler_lock, _remembered_types():
+    with global_compiler_lock, _remembered_types(), _no_search_for_garbage():
         usual = target._internal_codegen
         target._internal_codegen = _Codegen("jittok")
         _jit.compiling_code_file = True
@@ -105,9 +129,21 @@ def compile_kernel(
         (result,) = dispatcher.overloads.values()
         module = _linked_module(result._asdict()["library"])
         name = result.fndesc.llvm_func_name
+        (result,) = kernel.overloads.values()
+        kernel_name = result.fndesc.llvm_func_name
+        (result,) = fill.overloads.values()
+        fill_name = result.fndesc.llvm_func_name
     for defined in module.functions:
-        if not defined.is_declaration and defined.name != name:
+        if defined.name == kernel_name:
+            # The entry fills the tables that kernels only read. Were they one function, what is read there would not
+            # be invariant any more; and were the kernel internal, its arguments might become what they point to.
+            defined.add_function_attribute("noinline")
+            defined.linkage = "external"
+        elif not defined.is_declaration and defined.name != name:
             defined.linkage = "internal"
+        if defined.name == fill_name:
+            defined.add_function_attribute("minsize")  # of loops with few rounds, LLVM would make more than is used
+            defined.add_function_attribute("optsize")
     for variable in module.global_variables:
         if not variable.is_declaration:
             variable.linkage = "internal"
@@ -120,6 +156,24 @@ def compile_kernel(
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     return link(machine.emit_object(module), name)
+
+
+@cache
+def _table_filler(layout: ObjectLayout) -> Any:
+    """The function that fills a call's table, lowered once for all kernels."""
+    return numba.njit(**_OPTIONS)(table_filler(layout))
+
+
+@contextmanager
+def _no_search_for_garbage() -> Iterator[None]:
+    """Numba makes millions of objects that stay, and looking for garbage among them takes a fifth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
@@ -161,126 +215,3 @@ def _linked_module(library: Any) -> Any:
                 function.linkage = "linkonce_odr"
         module.link_in(part)
     return module
-
-
-# ------------------------------------------------------------------------------------------------------- arguments
-
-
-def _numba_type(argument: Any) -> Any:
-    if isinstance(argument, np.ndarray):
-        dtype = numpy_support.from_dtype(argument.dtype)
-        return types.Array(dtype, argument.ndim, "C", readonly=not argument.flags.writeable)
-    if isinstance(argument, tuple):
-        return types.NamedTuple([_numba_type(item) for item in argument], type(argument))
-    return types.int64
-
-
-def _load(builder: Any, address: Any, offset: int, kind: Any = _I64) -> Any:
-    pointer = builder.inttoptr(builder.add(address, _I64(offset)), kind.as_pointer())
-    return builder.load(pointer)
-
-
-def _argument_intrinsics(argument_types: tuple[Any, ...], layout: ObjectLayout) -> tuple[Any, Any]:
-    """Two intrinsics: whether the objects in a tuple are of these types, and the objects as Numba's values."""
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def matches(context: Any, arguments: Any, expected: Any) -> Any:
-        """Whether the objects in the tuple at an address have the types and dtypes expected."""
-
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            result = builder.alloca(ir.IntType(1))
-            builder.store(ir.Constant(ir.IntType(1), 0), result)
-            end = builder.append_basic_block("end")
-            count = 0
-
-            def require(condition: Any) -> None:
-                following = builder.append_basic_block("matching")
-                builder.cbranch(condition, following, end)
-                builder.position_at_end(following)
-
-            def next_expected() -> Any:
-                nonlocal count
-                count += 1
-                return _load(builder, values[1], 8 * (count - 1))
-
-            def check(holder: Any, kinds: Any) -> None:
-                for i, kind in enumerate(kinds):
-                    if kind is types.int64:
-                        continue
-                    item = _load(builder, holder, layout.item + 8 * i)
-                    require(builder.icmp_unsigned("==", _load(builder, item, layout.type), next_expected()))
-                    if isinstance(kind, types.NamedTuple):
-                        check(item, kind.types)
-                        continue
-                    require(builder.icmp_unsigned("==", _load(builder, item, layout.dtype), next_expected()))
-                    ndim = _load(builder, item, layout.ndim, _I32)
-                    require(builder.icmp_unsigned("==", ndim, _I32(kind.ndim)))
-                    wanted = 0x101 if not kind.mutable else 0x501  # C-contiguous, aligned, writeable
-                    flags = builder.and_(_load(builder, item, layout.flags, _I32), _I32(wanted))
-                    require(builder.icmp_unsigned("==", flags, _I32(wanted)))
-
-            check(values[0], argument_types)
-            builder.store(ir.Constant(ir.IntType(1), 1), result)
-            builder.branch(end)
-            builder.position_at_end(end)
-            return builder.load(result)
-
-        return types.boolean(types.int64, types.int64), code
-
-    packed = types.Tuple(argument_types)
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def unpack(context: Any, arguments: Any, numbers: Any) -> Any:
-        """The arguments: arrays lent from their objects, and numbers from an array of their own."""
-
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            count = 0
-
-            def make(holder: Any, kinds: Any, tuple_type: Any) -> Any:
-                nonlocal count
-                items = []
-                for i, kind in enumerate(kinds):
-                    if kind is types.int64:
-                        items.append(_load(builder, values[1], 8 * count))
-                        count += 1
-                        continue
-                    item = _load(builder, holder, layout.item + 8 * i)
-                    if isinstance(kind, types.NamedTuple):
-                        items.append(make(item, kind.types, kind))
-                    else:
-                        items.append(_borrowed_array(context, builder, kind, item, layout))
-                return context.make_tuple(builder, tuple_type, items)
-
-            return make(values[0], argument_types, packed)
-
-        return packed(types.int64, types.int64), code
-
-    return matches, unpack
-
-
-def _borrowed_array(context: Any, builder: Any, kind: Any, item: Any, layout: ObjectLayout) -> Any:
-    """Numba's form of the array object at an address."""
-    array = context.make_array(kind)(context, builder)
-    shape_at = _load(builder, item, layout.shape)
-    shape = [_load(builder, shape_at, 8 * i) for i in range(kind.ndim)]
-    size = kind.dtype.bitwidth // 8 if kind.dtype is not types.boolean else 1
-    strides = [_I64(size)]
-    for length in shape[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], length))
-    n_items = _I64(1)
-    for length in shape:
-        n_items = builder.mul(n_items, length)
-    data = builder.inttoptr(_load(builder, item, layout.data), array.data.type)
-    array.meminfo = ir.Constant(array.meminfo.type, None)
-    array.parent = ir.Constant(array.parent.type, None)
-    array.nitems = n_items
-    array.itemsize = _I64(size)
-    array.data = data
-    array.shape = ir.Constant(ir.ArrayType(_I64, kind.ndim), ir.Undefined)
-    array.strides = ir.Constant(ir.ArrayType(_I64, kind.ndim), ir.Undefined)
-    for name, values in (("shape", shape), ("strides", strides)):
-        packed = getattr(array, name)
-        for i, value in enumerate(values):
-            packed = builder.insert_value(packed, value, i)
-        setattr(array, name, packed)
-    return array._getvalue()

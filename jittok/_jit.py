@@ -24,15 +24,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from functools import cache, update_wrapper, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jittok.errors import CacheWarning
+from jittok.errors import ArgumentTypeError, CacheWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +48,8 @@ JIT_DISABLED = _is_set("NUMBA_DISABLE_JIT")
 
 #: Folders of other versions that are kept.
 KEPT_VERSIONS = 4
+#: Seconds that a process waits for code that the one it was forked from was compiling.
+PARENT_SECONDS = 30.0
 
 #: Numba's settings that change what is compiled: with any of them, only Numba's own way is taken.
 _COMPILER_SETTINGS = (
@@ -62,6 +66,25 @@ compiling_code_file = False
 compiling_level = ""
 
 _lock = threading.RLock()
+#: True in a process that was forked while another thread compiled.
+_forked_while_compiling = False
+
+
+def _renew_locks() -> None:
+    """In a forked process: make locks anew that a thread held which is not here, and so would never be released."""
+    global _lock, _forked_while_compiling
+    if _lock.acquire(blocking=False):
+        _lock.release()
+        return
+    _lock = threading.RLock()
+    _forked_while_compiling = True
+    module = sys.modules.get("numba.core.compiler_lock")
+    if module is not None and hasattr(module, "global_compiler_lock"):
+        module.global_compiler_lock._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def kernel(function: F) -> F:
@@ -173,6 +196,8 @@ class Kernel(Helper):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        #: Arrays that are written, and their types, where others than this library call it.
+        self.written: dict[str, Any] = {}
         self._compiled: tuple[Any, ...] = ()  # jittok._native.Compiled for each signature met
         self._by_signature: dict[str, Any] = {}
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -196,6 +221,8 @@ class Kernel(Helper):
 
     def _call_slowly(self, arguments: tuple[Any, ...]) -> Any:
         """Call with arguments of types that no loaded code is for."""
+        if self.written:
+            self._check_written(arguments)
         environment = code_environment()
         if environment is not None:
             from jittok import _native
@@ -216,6 +243,23 @@ class Kernel(Helper):
                     if result != _native.MISMATCH:
                         return result
         return self.dispatcher(*arguments)
+
+    def _check_written(self, arguments: tuple[Any, ...]) -> None:
+        """Refuse arrays that must not be written, or that have items of another size than is written."""
+        import numpy as np
+
+        names = self.py_func.__code__.co_varnames
+        for name, argument in zip(names, arguments, strict=False):
+            if name in self.written:
+                dtype = self.written[name]
+                is_array = isinstance(argument, np.ndarray) and argument.dtype == dtype and argument.ndim == 1
+                if not is_array or not argument.flags.writeable or not argument.flags.c_contiguous:
+                    given = type(argument).__name__
+                    if isinstance(argument, np.ndarray):
+                        given = f"{argument.dtype} of {argument.ndim} dimensions" if not is_array else "one that is not"
+                    raise ArgumentTypeError(
+                        f"{name}: expected a contiguous array of {dtype.__name__} that can be written, got {given}"
+                    )
 
     def prepare(self, *arguments: Any) -> bool:
         """Compile for arguments like these, or load the code; False where code files are not supported."""
@@ -306,6 +350,8 @@ class Kernel(Helper):
                 code = _read_code(name, key)
                 if code is None and _wait_for_code(name):
                     code = _read_code(name, key)
+                if code is None and _forked_while_compiling:
+                    code = _code_of_parent(name, key)
                 if code is None:
                     code = self._compile(arguments)
                     _write_code(name, key, code)
@@ -423,7 +469,7 @@ def source_stamp() -> str:
     """Hash of all sources that compiled kernels come from."""
     digest = hashlib.blake2b(digest_size=12)
     package = Path(__file__).parent
-    names = ("_jit", "_native", "_compiler", "_linker", "_mask_code", "_background", "tables")
+    names = ("_jit", "_native", "_compiler", "_arguments", "_linker", "_mask_code", "_background", "tables")
     own = [package / f"{name}.py" for name in names]
     try:
         for path in [*own, *sorted((package / "kernels").glob("*.py"))]:
@@ -437,9 +483,9 @@ def source_stamp() -> str:
 
 def cache_root() -> Path:
     """The folder that holds a folder of compiled kernels for each version."""
-    if "JITTOK_CACHE_DIR" in os.environ:
+    if os.environ.get("JITTOK_CACHE_DIR"):
         return Path(os.environ["JITTOK_CACHE_DIR"])
-    if "NUMBA_CACHE_DIR" in os.environ:
+    if os.environ.get("NUMBA_CACHE_DIR"):
         return Path(os.environ["NUMBA_CACHE_DIR"]) / "jittok"
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
@@ -470,6 +516,19 @@ def _wait_for_code(name: str) -> bool:
         return False
     _background.wait(folder, name)
     return True
+
+
+def _code_of_parent(name: str, key: str) -> Any:
+    """A code file that the process which this one was forked from is likely to be compiling; None if it does not come.
+
+    The compiler may have been forked in the middle of its work, so to use it here is the second choice.
+    """
+    end = time.monotonic() + PARENT_SECONDS
+    code = None
+    while code is None and cache_folder() is not None and time.monotonic() < end:
+        time.sleep(0.05)
+        code = _read_code(name, key)
+    return code
 
 
 def _write_code(name: str, key: str, code: Any) -> None:
@@ -522,11 +581,16 @@ def _warn_of_cache(error: Exception) -> None:
 _warned_of_cache = False
 
 
+#: Names of folders that :func:`source_stamp` gives.
+_STAMP = re.compile("[0-9a-f]{24}")
+
+
 def _drop_old_versions(root: Path) -> None:
-    """Remove all but the newest folders of compiled kernels."""
+    """Remove all but the newest folders of compiled kernels; whatever else lies beside them is not ours."""
     import shutil
 
-    folders = sorted((f for f in root.iterdir() if f.is_dir()), key=lambda f: f.stat().st_mtime, reverse=True)
+    named = (f for f in root.iterdir() if _STAMP.fullmatch(f.name) and f.is_dir() and not f.is_symlink())
+    folders = sorted(named, key=lambda f: f.stat().st_mtime, reverse=True)
     for folder in folders[KEPT_VERSIONS:]:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -16,7 +16,7 @@ import ctypes
 import hashlib
 import platform
 import sys
-from functools import reduce
+from functools import cache, reduce
 from operator import getitem
 from typing import Any, NamedTuple
 
@@ -52,6 +52,7 @@ class ObjectLayout(NamedTuple):
     flags: int  # flags (int32)
 
 
+@cache
 def object_layout() -> ObjectLayout | None:
     """Where objects keep what compiled code reads; None where a look at real objects does not confirm it."""
     head = object.__basicsize__
@@ -249,16 +250,62 @@ def canonical(argument: Any) -> Any:
     return argument
 
 
-def expected_objects(arguments: tuple[Any, ...]) -> list[Any]:
-    """The types and dtypes that compiled code compares its arguments' with, in the order in which it does."""
-    expected: list[Any] = []
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            expected += [np.ndarray, np.dtype(argument.dtype.str)]
-        elif isinstance(argument, tuple):
-            expected.append(type(argument))
-            expected += expected_objects(argument)
-    return expected
+def n_words(argument: Any) -> int:
+    """Words of 64 bits that an argument has in a call's table: of an array data and shape, of a NamedTuple its members'."""
+    if isinstance(argument, tuple):
+        return sum(map(n_words, argument))
+    return 1 + argument.ndim if isinstance(argument, np.ndarray) else 1
+
+
+def n_tuples(arguments: tuple[Any, ...]) -> int:
+    """How many tuples there are, from the one of all arguments on."""
+    return 1 + sum(n_tuples(argument) for argument in arguments if isinstance(argument, tuple))
+
+
+#: Words of a row in :func:`expected_objects`.
+ROW = 7
+
+
+def expected_objects(arguments: tuple[Any, ...], layout: ObjectLayout) -> tuple[list[int], list[Any]]:
+    """What compiled code compares its arguments with while it fills the call's table.
+
+    Returns
+    -------
+    words
+        The number of rows, the number of whole numbers, the place of the address of the tuple of all arguments; a row
+        for each tuple and array; the place of each number.
+        A row is: the place of the address of the tuple that holds the object; the object's offset there; its type;
+        the place of its data, or of its own address if it is a tuple; its dtype (0: a tuple), ndim, and flags that
+        must be set. Places are in bytes; those of tuples' addresses are after the members.
+    objects
+        All types and dtypes among these, to be kept alive.
+    """
+    rows: list[int] = []
+    places: list[int] = []
+    objects: list[Any] = []
+    size = n_words(arguments)
+    n_held = 1
+
+    def visit(holder: int, items: tuple[Any, ...], place: int) -> None:
+        nonlocal n_held
+        for i, item in enumerate(items):
+            head = 8 * (size + holder), layout.item + 8 * i
+            if isinstance(item, tuple):
+                objects.append(type(item))
+                rows.extend((*head, id(type(item)), 8 * (size + n_held), 0, 0, 0))
+                n_held += 1
+                visit(n_held - 1, item, place)
+            elif isinstance(item, np.ndarray):
+                dtype = np.dtype(item.dtype.str)
+                objects.append(dtype)
+                flags = 0x501 if item.flags.writeable else 0x101  # C-contiguous, aligned, writeable
+                rows.extend((*head, id(np.ndarray), 8 * place, id(dtype), item.ndim, flags))
+            else:
+                places.append(8 * place)
+            place += n_words(item)
+
+    visit(0, arguments, 0)
+    return [len(rows) // ROW, len(places), 8 * size, *rows, *places], objects
 
 
 def number_paths(arguments: tuple[Any, ...]) -> list[tuple[int, ...]]:
@@ -280,7 +327,7 @@ class Compiled:
     function
         From :func:`load`.
     expected
-        Address of an array of the addresses of :func:`expected_objects`.
+        Address of the words of :func:`expected_objects`.
     numbers
         Positions of the arguments that are whole numbers.
     inner_numbers
@@ -292,12 +339,14 @@ class Compiled:
     __slots__ = ("_kept", "_n_arguments", "block", "expected", "function", "inner_numbers", "numbers")
 
     def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
-        objects = expected_objects(arguments)
-        addresses = (ctypes.c_int64 * max(len(objects), 1))(*map(id, objects))
-        self._kept = objects, addresses
+        layout = object_layout()
+        assert layout is not None, "there is no compiled code where objects are not understood"
+        words, objects = expected_objects(arguments, layout)
+        array = (ctypes.c_int64 * len(words))(*words)
+        self._kept = objects, array
         self._n_arguments = len(arguments)
         self.function = function
-        self.expected = ctypes.addressof(addresses)
+        self.expected = ctypes.addressof(array)
         paths = number_paths(arguments)
         self.numbers = tuple(path[0] for path in paths)
         self.inner_numbers = paths if any(len(path) > 1 for path in paths) else None

@@ -39,7 +39,8 @@ class EncodedTexts(NamedTuple):
         int32[total], the number of the token's pre-token inside its text, or None.
     shown
         By position in `ids`, the strings of tokens that do not follow from their ids and spans: unknown pieces that
-        are a part of what a character was normalised to. None if there are none, or without spans.
+        are a part of what a character was normalised to, and added tokens as they were found in the text, where that is not
+        their content. None if there are none, or without spans.
     """
 
     ids: NDArray[np.int32]
@@ -126,8 +127,7 @@ class Encoding(Sequence[int]):
     vocabulary
         Gives the token strings.
     matched
-        The text of tokens, by position, whose spans do not, or no longer, say what they matched. For an unknown piece
-        it is what the token is shown as.
+        What tokens are shown as, by position, where that does not, or no longer, follow from their ids and spans.
     score
         See :attr:`score`.
 
@@ -194,8 +194,8 @@ class Encoding(Sequence[int]):
     def tokens(self) -> list[str]:
         """The token strings, as the vocabulary writes them.
 
-        An added token that takes the white space around it (`lstrip`, `rstrip`) shows that white space,
-        as the reference does.
+        An added token that was found in the text is shown as it was found, as the reference does: with the white space
+        around it that it takes (`lstrip`, `rstrip`), and normalised if it was looked for in normalised text.
         """
         if self._tokens is None:
             if self._vocabulary is None:
@@ -416,8 +416,6 @@ class Encoding(Sequence[int]):
         """Return the piece of text under token `row`, or None where that is not known."""
         if self._spans is None:
             return None
-        if row in self._matched:
-            return self._matched[row]
         sequence = int(self.sequence_ids[row])
         if not 0 <= sequence < len(self._texts):
             return None

@@ -7,16 +7,17 @@ order of the documents, so the ids of a chunk come out in order, and a document'
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import mask_code
-from jittok.build.plan import MARK, AddedTokenStage, Plan, SplitStage, WordSplit
+from jittok._jit import is_ready, mask_code
+from jittok.build.plan import MARK, AddedTokenStage, MarkStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
 from jittok.memory import Buffers, Idle, large_copy, move_rows
@@ -24,6 +25,9 @@ from jittok.post_processing import Framing
 from jittok.ranges import Chunk, Ranges
 from jittok.spec import Metaspace
 from jittok.tables import (
+    EDGE_BYTE,
+    MASK_BASE,
+    MASK_STRIDE,
     MERGE_BYTE_FALLBACK,
     MERGE_RANKED,
     MERGE_UNKNOWN,
@@ -31,7 +35,10 @@ from jittok.tables import (
     N_MASKS,
     PIECE_MARK,
     RULE_SENTENCEPIECE,
+    TOKEN_NORMALIZED,
     TOKEN_SPECIAL,
+    TOKEN_STRIP_LEFT,
+    TOKEN_STRIP_RIGHT,
     UNIGRAM_BYTE_FALLBACK,
     UNIGRAM_MISSING,
     UNIGRAM_RULE,
@@ -89,6 +96,10 @@ EXTRA_IDS = 64
 PARALLEL_BYTES = 1 << 19
 
 _NOTHING = np.empty(0, np.int32)
+_NO_LENGTHS = read_only(np.zeros(0, np.uint16))
+
+#: The arrays of workers of tokenizers that are gone, a megabyte and a half each: new memory is paid for page by page.
+_SPARE: deque[tuple[Any, Any, Any, Any]] = deque(maxlen=2)
 
 
 class Parts(NamedTuple):
@@ -411,14 +422,19 @@ def segments_of(
 
 
 def _prefixed(
-    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], unless_marked: bool = True
+    data: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    unless_marked: bool = True,
+    wanted: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Segments with a blank in front of each that is not empty, `unless_marked` by one or by U+2581."""
+    """Segments with a blank in front of each `wanted` one that is not empty, `unless_marked` by one or by U+2581."""
     from jittok.kernels.pieces import insert_blanks
 
     new = np.empty(int((end - start).sum()) + len(start) + PADDING, np.uint8)
     new_start, new_end = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-    n = insert_blanks(_frozen(data), start, end, int(unless_marked), new, new_start, new_end)
+    chosen = _frozen(np.empty(0, np.bool_) if wanted is None else wanted)
+    n = insert_blanks(_frozen(data), start, end, int(unless_marked), chosen, new, new_start, new_end)
     new[n:] = 0
     return _frozen(new), _frozen(new_start), _frozen(new_end)
 
@@ -443,11 +459,41 @@ class Worker:
         from jittok.kernels.split import new_chunk
         from jittok.kernels.word_cache import NEW_PLACES, NEW_WORDS_ROOM, new_word_cache, new_word_scratch
 
-        self.chunk = new_chunk(n_masks)
-        self.scratch = new_word_scratch(unigram=lattice)
-        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES)
-        self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16, id_bits)
+        try:
+            chunk, scratch, lanes, cache = _SPARE.pop()
+        except IndexError:
+            chunk = scratch = lanes = cache = None
+        # What is used again is made as good as new: what kernels read of one tokenizer may be out of bounds in another's.
+        if chunk is not None and len(chunk.masks) == MASK_BASE + n_masks * MASK_STRIDE:
+            self.chunk = _cleared(chunk)
+            chunk.text.fill(EDGE_BYTE)
+            chunk.entries.fill(EDGE_BYTE)
+        else:
+            self.chunk = new_chunk(n_masks)
+        if scratch is not None and (not lattice or len(scratch.codes) > 1):
+            self.scratch = _cleared(scratch._replace(token_lengths=_NO_LENGTHS), scratch.key_masks)
+        else:
+            self.scratch = new_word_scratch(unigram=lattice)
+        self.lanes = new_merge_lanes(NEW_WORDS_ROOM, NEW_PLACES) if lanes is None else _cleared(lanes)
+        if cache is not None and cache.id_bits[0] == id_bits:
+            self.cache = _cleared(cache)
+        else:
+            self.cache = new_word_cache(SMALL_CACHE_BITS, SMALL_CACHE_BITS - 2, 1 << 14, 1 << 16, id_bits)
         self.bytes_seen = 0
+
+    def __del__(self, keep: Callable[[Any], None] = _SPARE.append, little: int = LITTLE_TEXT) -> None:
+        """Leave the arrays to the next tokenizer, if little was done with them."""
+        # What it needs is bound above: globals may be gone. The last attribute that is set says whether all are there.
+        if hasattr(self, "bytes_seen") and self.bytes_seen < little:
+            keep((self.chunk, self.scratch, self.lanes, self.cache))
+
+
+def _cleared(tables: Any, *kept: NDArray[Any]) -> Any:
+    """The same arrays, filled with zeros but for some and for those that are never written to."""
+    for array in tables:
+        if array.flags.writeable and not any(array is other for other in kept):
+            array.fill(0)
+    return tables
 
 
 class Engine:
@@ -521,6 +567,8 @@ class Engine:
         self._blank_prefix: str | None = None
         if isinstance(plan.model, PieceTables) and plan.model.numbers[PIECE_MARK]:
             self._blank_prefix = plan.blank_prefix
+        #: Whether rewritten text has U+2581 where the model takes blanks for it: SentencePiece's normalizer writes blanks.
+        self._has_marks = plan.marks is not None or (self._blank_prefix is not None and not plan.is_sentencepiece)
         #: Whether a step asks if what it is given begins where the text began, which only alignment can tell.
         self._needs_sources = _asks_for_start(plan.stages)
 
@@ -529,6 +577,7 @@ class Engine:
         self._workers.clear()
         self._buffers.clear()
         self._lattices.clear()
+        _SPARE.clear()
 
     def cache_bytes(self) -> int:
         """Memory that idle workers hold."""
@@ -788,15 +837,19 @@ class Engine:
         """Append the ids of the documents of one chunk to `output`, and write into `ends` where each one's end there."""
         spans, words = output.spans is not None, output.words is not None
         found: list[Found] = []
+        if self._blank_prefix is not None and not (spans or words):
+            if self._has_no_tokens(data, indptr, enabled, found):
+                self._append_ids(*self._with_blanks(data, indptr), output, ends)
+            else:
+                parts = self._cut_parts(data, indptr, first_document, enabled, found)
+                self._append_parts(self._blank_parts(parts, indptr), first_document, indptr, output, ends)
+            return
         if self._is_direct and (self._is_ranked or not (spans or words)) and self._is_plain(data, indptr, enabled, found):
             start, end = _frozen(indptr[:-1]), _frozen(indptr[1:])
             first = output.used
             self._append_ids(data, start, end, output, ends)
             if output.spans is not None:
                 self._find_spans(data, start, start, ends, output, first)
-            return
-        if self._blank_prefix is not None and not (spans or words) and self._has_no_tokens(data, indptr, enabled):
-            self._append_ids(*self._with_blanks(data, indptr), output, ends)
             return
         if self._is_cleaned and not (spans or words):
             cleaned = self._cleaned(data, indptr, enabled)
@@ -805,20 +858,29 @@ class Engine:
                     _frozen(cleaned.data), _frozen(cleaned.starts), _frozen(cleaned.ends), output, ends
                 )
                 return
-        if spans and self._encode_located(data, indptr, enabled, output, ends):
-            return
         if indptr[0] > 0:
             # Positions from here on count from the beginning of the chunk.
             for one in found:
                 one.rows[:, 1:3] -= indptr[0]
             data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
-        parts = self._parts(data, indptr, first_document, enabled, spans or self._needs_sources, found)
-        if not (spans or words):
-            self._append_parts(parts, first_document, output, ends)
+        if spans and self._append_located(data, indptr, first_document, enabled, output, ends):
+            return
+        marked = self.plan.marks is not None and not (spans or words) and self._knows_beginnings(data, indptr)
+        aligned = not marked and (spans or self._needs_sources)
+        parts = self._parts(data, indptr, first_document, enabled, aligned, found, marked)
+        if not (spans and parts.codepoints is not None) and not (self._drops and (spans or words)):
+            self._append_parts(parts, first_document, indptr, output, ends, has_marks=self._has_marks)
             return
         result = self._merge(parts, indptr, first_document, spans, words)
         np.add(result.indptr[1:], output.used, out=ends)
         output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+    def _knows_beginnings(self, data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> bool:
+        """Whether it is known what comes from where a document begins, if the plan's `marks` asks for that."""
+        plan = self.plan
+        if plan.normalizer is None or plan.marks is None or plan.marks.prefix != "first":
+            return True
+        return plan.normalizer.keeps_first(data, indptr[:-1], indptr[1:])
 
     def _append_ids(
         self,
@@ -837,10 +899,26 @@ class Engine:
         output.used = self._run_kernel(text, start, end, n_bytes, output.ids, output.used, ends, word)
 
     def _append_parts(
-        self, parts: Parts, first_document: int, output: Output, ends: NDArray[np.int64]
+        self,
+        parts: Parts,
+        first_document: int,
+        indptr: NDArray[np.int64],
+        output: Output,
+        ends: NDArray[np.int64],
+        *,
+        given: Parts | None = None,
+        prefixes: NDArray[np.int64] | None = None,
+        runs: NormalizedText | None = None,
+        has_marks: bool = False,
     ) -> None:
-        """Append the ids of parts, where nothing else is wanted."""
-        from jittok.kernels.added_parts import join_parts
+        """Append the ids of parts of documents, and what else is wanted.
+
+        Where spans are wanted, the text is as it was given; or `given` are the parts as they were, and each text part has
+        so many more codepoints in front as `prefixes` say, or `runs` tell where they come from. Spans or word numbers are
+        not for models that drop characters. `has_marks` as in :meth:`_run_kernel`.
+        """
+        from jittok.kernels.added_parts import find_positions, join_details, join_parts
+        from jittok.kernels.spans import EMPTY_BYTES, LENGTHS_BY_ID, drop_prefixes, find_spans, follow_runs
         from jittok.kernels.word_cache import EXTRA_ROOM
 
         text = np.flatnonzero(parts.token < 0)
@@ -849,18 +927,61 @@ class Engine:
         n_tokens = len(parts.token) - len(text)
         output.reserve(n_bytes + n_tokens + EXTRA_ROOM)
         first = output.used
+        begin = first + n_tokens
         part_end = np.zeros(len(text), np.int64)
-        # SentencePiece's normalizer writes blanks.
-        has_marks = self._blank_prefix is not None and not self.plan.is_sentencepiece
+        word = _NOTHING if output.words is None else output.words[begin:]
+        length = _NOTHING
+        if output.spans is not None and not self._is_ranked:
+            length = np.empty(n_bytes + EXTRA_ROOM, np.int32)
+        # Where texts are one pre-token each, the last cut is not that of words.
+        wanted = _NOTHING if self.plan.whole else word
         n = self._run_kernel(
-            parts.data, start, end, n_bytes, output.ids, first + n_tokens, part_end, has_marks=has_marks
+            parts.data, start, end, n_bytes, output.ids[begin:], 0, part_end, wanted, length, has_marks
         )
+        ids, length = output.ids[begin : begin + n], length[:n]
+        output.used = begin + n
+        if self.plan.whole:
+            word[:n] = 0
         if self._missing_unknown >= 0:
-            begin = first + n_tokens
-            self._refuse_unknown(parts, text, output.ids[begin:n], part_end - begin, first_document)
-        output.used = join_parts(
-            _frozen(parts.document), _frozen(parts.token), _frozen(part_end), output.ids, first, ends
-        )
+            self._refuse_unknown(parts, text, ids, part_end, first_document)
+        if output.spans is not None:
+            spans, edges = output.new_spans(first)[n_tokens:], _frozen(part_end)
+            lengths = self._token_lengths if self._is_ranked else length
+            options = (LENGTHS_BY_ID if self._is_ranked else 0) + (EMPTY_BYTES if self.plan.is_sentencepiece else 0)
+            find_spans(_frozen(parts.data), start, start, edges, ids, lengths, options, self._blanks, spans)
+            if runs is not None:
+                shown = self._shown_whole(parts.data, start, ids, part_end, length, spans, runs)
+                for row, string in shown.items():
+                    number = int(np.searchsorted(part_end, row, side="right"))
+                    output.shown[first + row + int(text[number]) - number] = string
+                follow_runs(spans, edges, runs.run_indptr, runs.run_at, runs.run_source)
+            elif prefixes is not None:
+                drop_prefixes(spans, edges, _frozen(prefixes[text]))
+        as_given = parts if given is None else given
+        if output.spans is not None and n_tokens:
+            tokens = np.flatnonzero(parts.token >= 0)
+            texts_before = tokens - np.arange(n_tokens)
+            rows = first + np.concatenate([[0], part_end])[texts_before] + np.arange(n_tokens)
+            output.shown.update(self._shown_tokens(as_given, tokens, rows))
+        if len(text) == len(parts.token) == len(ends) and bool((parts.document == np.arange(len(ends))).all()):
+            # One part each. White space that documents begin with may have been dropped.
+            if output.spans is None or bool((as_given.start == indptr[:-1]).all()):
+                np.add(part_end, first, out=ends)
+                return
+        document, token = _frozen(parts.document), _frozen(parts.token)
+        if output.spans is not None or output.words is not None:
+            starts, stops = np.zeros((2, len(token)), np.int64)
+            spans, numbers = np.empty((0, 2), np.int64), _NOTHING
+            if output.spans is not None:
+                spans = output.spans[first : output.used]
+                find_positions(
+                    _frozen(as_given.data), _frozen(indptr), document, _frozen(as_given.start), _frozen(as_given.end),
+                    token, starts, stops,
+                )  # fmt: skip
+            if output.words is not None:
+                numbers = output.words[first : output.used]
+            join_details(document, token, _frozen(part_end), _frozen(starts), _frozen(stops), spans, numbers)
+        output.used = join_parts(document, token, _frozen(part_end + begin), output.ids, first, ends)
 
     def _parts(
         self,
@@ -870,11 +991,34 @@ class Engine:
         enabled: Enabled,
         aligned: bool,
         found: Sequence[Found] = (),
+        marked: bool = False,
     ) -> Parts:
         """Documents of which the first begins at 0, after all steps before the last cut.
 
-        `found` has the tokens that were found already.
+        `found` has the tokens that were found already. `marked`: the plan's `marks` does the work of its stages.
         """
+        plan = self.plan
+        parts = self._cut_parts(data, indptr, first_document, enabled, found)
+        if plan.normalizer is not None:
+            parts = _rewrite(parts, plan.normalizer, indptr, aligned)
+            parts = self._find_added(
+                parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
+            )
+        if marked and plan.marks is not None:
+            return _marked(parts, plan.marks)
+        for step in plan.stages:
+            parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
+        return parts
+
+    def _cut_parts(
+        self,
+        data: NDArray[np.uint8],
+        indptr: NDArray[np.int64],
+        first_document: int,
+        enabled: Enabled,
+        found: Sequence[Found] = (),
+    ) -> Parts:
+        """Documents cut at all that is found in the text as given: without a normalizer, at all added tokens."""
         plan, n_documents = self.plan, len(indptr) - 1
         parts = Parts(
             data,
@@ -888,13 +1032,10 @@ class Engine:
             parts = self._find_added(parts, stage, wanted, enabled.raises, first_document, found)
         if plan.codes is not None:
             parts = _with_codes(parts, plan.codes)
-        if plan.normalizer is not None:
-            parts = _rewrite(parts, plan.normalizer, indptr, aligned)
-        parts = self._find_added(
-            parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
-        )
-        for step in plan.stages:
-            parts = _cut(parts, step) if isinstance(step, SplitStage) else _rewrite(parts, step, indptr, aligned)
+        if plan.normalizer is None:
+            parts = self._find_added(
+                parts, plan.normalized_tokens, enabled.normalized, enabled.raises, first_document, found
+            )
         return parts
 
     def words(
@@ -953,60 +1094,42 @@ class Engine:
         n_words = np.ones(len(words.text), np.int64)
         return self._joined(words.parts, words.indptr, words.text, ids, counts, span_array, word, n_words, shown)
 
-    def _encode_located(
+    def _append_located(
         self,
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
+        first_document: int,
         enabled: Enabled,
         output: Output,
         ends: NDArray[np.int64],
     ) -> bool:
-        """As :meth:`_encode_chunk`, with spans, of documents that are rewritten as a whole and are one pre-token each.
+        """As :meth:`_encode_chunk`, with spans, where texts are rewritten in one step and are one pre-token each.
 
-        Returns whether they are: so it is with SentencePiece's models and texts without added tokens.
+        Returns whether they are: so it is with SentencePiece's models.
         """
-        from jittok.kernels.spans import EMPTY_BYTES, drop_prefixes, find_spans, follow_runs
-        from jittok.kernels.word_cache import EXTRA_ROOM
-
-        if not self.plan.whole:
+        plan = self.plan
+        by_runs = self._is_cleaned and plan.normalizer is not None and plan.normalizer.gives_runs
+        if not plan.whole or not (by_runs or self._blank_prefix is not None):
             return False
-        sources: NormalizedText | None = None
-        normalizer = self.plan.normalizer
-        if self._is_cleaned and normalizer is not None and normalizer.gives_runs:
-            cleaned = self._cleaned(data, indptr, enabled, runs=True)
-            if cleaned is None:
-                return False
-            sources = cast("NormalizedText", cleaned)
-            text, start, end = _frozen(sources.data), _frozen(sources.starts), _frozen(sources.ends)
-        elif self._blank_prefix is not None:
+        if not by_runs:
             # U+2581 in a text has not as many bytes as a blank.
             if MARK.encode() in data[int(indptr[0]) : int(indptr[-1])].tobytes():
                 return False
-            if not self._has_no_tokens(data, indptr, enabled):
-                return False
-            text, start, end = self._with_blanks(data, indptr)
-        else:
+            given = self._cut_parts(data, indptr, first_document, enabled)
+            parts = self._blank_parts(given, indptr)
+            prefixes = parts.end - parts.start - (given.end - given.start)
+            self._append_parts(parts, first_document, indptr, output, ends, given=given, prefixes=prefixes)
+            return True
+        assert plan.normalizer is not None
+        given = self._cut_parts(data, indptr, first_document, enabled)
+        text = np.flatnonzero(given.token < 0)
+        runs = plan.normalizer.apply_in_runs(data, given.start[text], given.end[text], True)
+        if self._holds(plan.normalized_tokens, enabled.normalized, runs.data, runs.starts, runs.ends):
             return False
-        n_bytes = int((end - start).sum())
-        output.reserve(n_bytes + EXTRA_ROOM)
-        first = output.used
-        length = np.empty(n_bytes + EXTRA_ROOM, np.int32)
-        ids = output.ids[first:]
-        n = self._run_kernel(text, start, end, n_bytes, ids, 0, ends, _NOTHING, length)
-        output.used += n
-        if output.words is not None:
-            output.words[first : output.used] = 0
-        ids, length = ids[:n], length[:n]
-        part_end, spans = _frozen(ends), output.new_spans(first)
-        options = EMPTY_BYTES if self.plan.is_sentencepiece else 0
-        find_spans(text, start, start, part_end, ids, length, options, self._blanks, spans)
-        if sources is not None:
-            shown = self._shown_whole(text, start, ids, part_end, length, spans, sources)
-            output.shown.update((first + row, string) for row, string in shown.items())
-            follow_runs(spans, part_end, sources.run_indptr, sources.run_at, sources.run_source)
-        elif self._blank_prefix != "never":
-            drop_prefixes(spans, part_end, _frozen(end - start - np.diff(indptr)))
-        ends += first
+        start, end = np.zeros((2, len(given.token)), np.int64)
+        start[text], end[text] = runs.starts, runs.ends
+        parts = given._replace(data=runs.data, start=start, end=end)
+        self._append_parts(parts, first_document, indptr, output, ends, given=given, runs=runs)
         return True
 
     def _with_blanks(
@@ -1017,6 +1140,19 @@ class Engine:
         if self._blank_prefix == "never" or not len(starts):
             return data, starts, ends
         return _prefixed(data, starts, ends, self._blank_prefix == "unless marked")
+
+    def _blank_parts(self, parts: Parts, indptr: NDArray[np.int64]) -> Parts:
+        """Parts of text as given, with a blank in front of the text where it gets one, and blanks instead of U+2581."""
+        if self._blank_prefix == "never" or not len(parts.token):
+            return parts
+        # The text of added tokens is not copied.
+        end = np.where(parts.token < 0, parts.end, parts.start)
+        # Some get a blank only where a document begins.
+        wanted = parts.start == indptr[parts.document] if self._needs_sources else None
+        new, start, end = _prefixed(
+            parts.data, _frozen(parts.start), _frozen(end), self._blank_prefix == "unless marked", wanted
+        )
+        return parts._replace(data=new, start=start, end=end)
 
     def _is_plain(
         self, data: NDArray[np.uint8], indptr: NDArray[np.int64], enabled: Enabled, found: list[Found]
@@ -1078,16 +1214,15 @@ class Engine:
         data: NDArray[np.uint8],
         indptr: NDArray[np.int64],
         enabled: Enabled,
-        runs: bool = False,
     ) -> Rewritten | NormalizedText | None:
-        """Documents that hold no added token, normalised; None if one does. `runs`: alignment, where it is in runs."""
+        """Documents that hold no added token, normalised; None if one does."""
         assert self.plan.normalizer is not None
         start, end = np.ascontiguousarray(indptr[:-1]), np.ascontiguousarray(indptr[1:])
         if self._holds_raw(data, start, end, enabled):
             return None
         done: Rewritten | NormalizedText
         if self.plan.normalizer.gives_runs:
-            done = self.plan.normalizer.apply_in_runs(data, start, end, runs)
+            done = self.plan.normalizer.apply_in_runs(data, start, end, False)
         else:
             done = self.plan.normalizer.apply(data, start, end, alignment=False)
         if self._holds(self.plan.normalized_tokens, enabled.normalized, done.data, done.starts, done.ends):
@@ -1157,7 +1292,6 @@ class Engine:
 
         `text` is some of the text to come.
         """
-        from jittok.kernels.bpe import preload_tokens
         from jittok.kernels.word_cache import SLOT_WORDS, new_word_cache, refill_cache
 
         merges = self.plan.model
@@ -1180,8 +1314,7 @@ class Engine:
             for array in old:
                 if array.flags.writeable:
                     array[:] = 0
-            if isinstance(merges, MergeTables | PieceTables):
-                preload_tokens(merges, old, PRELOADED_TOKENS)
+            self._preload(old)
             return
         else:
             # Texts have a new word for every 100 bytes or so, fewer as they go on; half of the slots are used.
@@ -1192,8 +1325,17 @@ class Engine:
             bits = min(max(bits, self._cache_bits, expected), LARGEST_CACHE_BITS)
             worker.cache = new_word_cache(bits, bits - 3, 1 << (bits + 2), 1 << (bits + 3), self._id_bits)
         refill_cache(old, worker.cache)
+        self._preload(worker.cache)
+
+    def _preload(self, cache: Any) -> None:
+        """Put the tokens that merging makes into a cache; without the kernel for it, they are found when they come."""
+        from jittok.kernels.bpe import preload_tokens
+
+        merges = self.plan.model
         if isinstance(merges, MergeTables | PieceTables):
-            preload_tokens(merges, worker.cache, PRELOADED_TOKENS)
+            arguments = merges, cache, PRELOADED_TOKENS
+            if is_ready(preload_tokens, *arguments):
+                preload_tokens(*arguments)
 
     def _merge(
         self, parts: Parts, indptr: NDArray[np.int64], first_document: int, spans: bool, words: bool
@@ -1216,15 +1358,14 @@ class Engine:
         part_end = np.zeros(len(start), np.int64)
         # Where texts are one pre-token each, the last cut is not that of words.
         wanted = _NOTHING if plan.whole and not located else word
-        # SentencePiece's normalizer writes blanks.
-        has_marks = self._blank_prefix is not None and not plan.is_sentencepiece
-        n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, wanted, length, has_marks)
+        n = self._run_kernel(parts.data, start, end, n_bytes, ids, 0, part_end, wanted, length, self._has_marks)
         ids, word, length = ids[:n], word[:n], length[:n]
         if plan.whole:
             word[:] = 0
         if self._missing_unknown >= 0:
             self._refuse_unknown(parts, text, ids, part_end, first_document)
-        counts = np.diff(part_end, prepend=0)
+        counts = part_end.copy()
+        counts[1:] -= part_end[:-1]
         n_words = np.zeros(len(text), np.int64)  # pre-tokens of each part
         id_starts = None
         if located:
@@ -1279,6 +1420,7 @@ class Engine:
             tokens = np.flatnonzero(parts.token >= 0)
             all_ids[~is_text] = parts.token[tokens]
             if span_array is not None:
+                shown = shown | self._shown_tokens(parts, tokens, np.flatnonzero(~is_text))
                 both = np.empty((len(all_ids), 2), np.int64)
                 both[is_text] = span_array
                 both[~is_text] = _part_spans(parts, indptr, tokens)
@@ -1326,6 +1468,45 @@ class Engine:
         wanted = _is_inner(source, number[start[part]], number[at], number[stop], rows + 1 < part_end[part])
         wanted |= self._loses_context(parts.data, start[part], at, stop)
         return self._strings(parts.data, rows[wanted], at[wanted], stop[wanted])
+
+    def _shown_tokens(
+        self, parts: Parts, tokens: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> dict[int, str]:
+        """Strings of the added tokens found in text that are not shown by their contents, by their `rows` among the ids.
+
+        They took white space with them, or were found in text that is normalised.
+        """
+        contents, sorted_ids = self._varying_tokens
+        if not contents:
+            return {}
+        ids = parts.token[tokens]
+        places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+        shown: dict[int, str] = {}
+        for number in np.flatnonzero(sorted_ids[places] == ids).tolist():
+            part = int(tokens[number])
+            text = parts.data[int(parts.start[part]) : int(parts.end[part])].tobytes().decode()
+            if text != contents[int(ids[number])]:
+                shown[int(rows[number])] = text
+        return shown
+
+    @cached_property
+    def _varying_tokens(self) -> tuple[dict[int, str | None], NDArray[np.int64]]:
+        """By their ids, the contents of added tokens that may be shown otherwise where they stand in text; and these ids.
+
+        None instead of a content: several tokens have that id, or the model's unknown token has it.
+        """
+        added = self.plan.added_tokens
+        if not self.plan.shows_found:
+            return {}, added.ids[:0]
+        ids, counts = np.unique(added.ids, return_counts=True)
+        ambiguous = set(ids[counts > 1].tolist()) | {self._shown_as_text}
+        may_vary = added.flags & (TOKEN_STRIP_LEFT | TOKEN_STRIP_RIGHT | TOKEN_NORMALIZED) != 0
+        may_vary |= np.isin(added.ids, list(ambiguous))
+        contents = {
+            int(added.ids[place]): None if int(added.ids[place]) in ambiguous else added.contents[place]
+            for place in np.flatnonzero(may_vary).tolist()
+        }
+        return contents, np.array(sorted(contents), np.int64)
 
     def _shown_whole(
         self,
@@ -1581,7 +1762,8 @@ class Engine:
         from jittok.build.unigram_tables import piece_lengths
 
         assert isinstance(self.plan.model, UnigramTables)
-        return piece_lengths(self.plan.model)
+        # Where lengths are asked for, the stages write U+2581, not `marks`, which has blanks for it.
+        return piece_lengths(self.plan.model, marks=self.plan.marks is not None)
 
     def _text_lengths(self, has_marks: bool) -> NDArray[np.integer[Any]]:
         """Bytes of text of each token, 0 for the unknown one; of length 0 where they do not follow from the id."""
@@ -1718,6 +1900,25 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
                 sources.end[n_kept:],
             )
     return parts._replace(data=new, start=start, end=end, codepoints=sources)
+
+
+def _marked(parts: Parts, marks: MarkStage) -> Parts:
+    """Text parts as Metaspace makes them, with U+0020 for each U+2581; nothing is known of their positions."""
+    from jittok.kernels.word_marks import ROOM, mark_words
+
+    text = np.flatnonzero(parts.token < 0)
+    start, end = _frozen(parts.start[text]), _frozen(parts.end[text])
+    prefixed = np.full(len(text), marks.prefix == "always")
+    if marks.prefix == "first":
+        # What a document begins with may be an added token, but no empty text comes before that.
+        prefixed = np.diff(parts.document, prepend=-1)[text] > 0
+    new = np.empty(int((end - start).sum()) + len(text) + max(ROOM, PADDING), np.uint8)
+    new_start, new_end = parts.start.copy(), parts.end.copy()
+    out_start, out_end = np.empty_like(start), np.empty_like(end)
+    n = mark_words(_frozen(parts.data), start, end, int(marks.separates), prefixed, new, out_start, out_end)
+    new[n : n + PADDING] = 0
+    new_start[text], new_end[text] = out_start, out_end
+    return parts._replace(data=new, start=new_start, end=new_end)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

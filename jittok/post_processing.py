@@ -27,7 +27,7 @@ from .encodings import (
 )
 from .errors import ArgumentError, UnsupportedError
 from .spec import Template, TemplatePiece, TokenizerSpec, TrimOffsets
-from .tables import NORMALIZED, STRIPS
+from .tables import STRIPS
 from .vocabulary import Vocabulary, outer_white_space
 
 Strategy = Literal["longest_first", "only_first", "only_second"]
@@ -81,7 +81,7 @@ class Trimmed(NamedTuple):
     """Tokens with white space left out of their spans."""
 
     tokens: EncodedTexts
-    matched: dict[int, str]  # by position, what tokens matched that take white space with them
+    matched: dict[int, str]  # as that of Encoding
 
 
 class Truncation(NamedTuple):
@@ -656,34 +656,31 @@ class PostProcessor:
         ids = frozen(encoded.ids, np.int32)
         indptr = frozen(encoded.indptr, np.int64)
         spans = encoded.spans.copy()
-        matched = {}
+        shown = encoded.shown or {}
         flags = self.vocabulary.tables.flags
-        for row in np.flatnonzero(flags[ids] & STRIPS).tolist():
-            piece = slice_of(row)
-            if not piece:
-                continue
-            token, is_normalized = self.vocabulary.string_of(int(ids[row])), flags[ids[row]] & NORMALIZED
-            content = token.decode("utf-8", "replace")
-            # The model may make the same token of other text, such as U+2581 of a blank.
-            by_model = _is_blank(piece) and not _is_blank(content) if is_normalized else content not in piece
-            if not by_model:
-                matched[row] = piece
+        # Tokens whose white space is not that of their string in the vocabulary.
+        matched: dict[int, str] = dict(shown)
+        counted: dict[int, str] = dict(shown)
+        for row, string in shown.items():
+            if flags[ids[row]] & STRIPS and ids[row] != self.vocabulary.unknown:
+                piece = slice_of(row)
+                if piece and len(piece) != len(string):
+                    counted[row] = piece  # white space that a normalizer made, or left out, is not in the text
         # Unknown text is shown as it is, and trimmed as it is shown.
         for row in np.flatnonzero(ids == self.vocabulary.unknown).tolist() if self.vocabulary.unknown >= 0 else ():
-            piece = (encoded.shown or {}).get(row) or self.vocabulary.surface_of(slice_of(row))
-            if piece:
-                matched[row] = piece
+            if row not in shown:
+                piece = self.vocabulary.surface_of(slice_of(row))
+                if piece:
+                    matched[row] = counted[row] = piece
         for step in self.trims:
-            before = spans[list(matched)].tolist()
+            before = spans[list(counted)].tolist()
             trim_spans(leading, trailing, step.add_prefix_space, places, indptr, spans)
-            for (row, piece), (begin, end) in zip(matched.items(), before, strict=True):
-                # An added token that took white space of the text with it: that is counted, not its own.
+            for (row, piece), (begin, end) in zip(counted.items(), before, strict=True):
                 left, right = outer_white_space(piece, "\u0120")  # the blank of the byte alphabet
                 if step.add_prefix_space and left == 1 and (begin == 0 or row in indptr):
                     left = 0
                 begin = min(begin + left, end)
                 spans[row] = begin, max(end - right, begin) if end >= right else end
-        matched.update(encoded.shown or {})
         return Trimmed(encoded._replace(spans=spans), matched)
 
     def _trim_rows(
@@ -778,11 +775,6 @@ def _template_tables(pieces: Sequence[TemplatePiece]) -> TemplateTables:
         frozen(np.array(types), np.int32),
         frozen(np.array(ids), np.int32),
     )
-
-
-def _is_blank(text: str) -> bool:
-    """Whether there is nothing but white space in a text."""
-    return outer_white_space(text)[0] == len(text)
 
 
 def _window(encoded: EncodedTexts, begin: int, end: int) -> EncodedTexts:

@@ -19,6 +19,7 @@ from jittok.vocabulary import byte_alphabet
 if TYPE_CHECKING:
     from jittok.kernels.charsmap import NormalizedText
     from jittok.kernels.normalize import AlignedText
+    from jittok.local_rewriting import LocalRewriter
     from jittok.tables import SubstitutionTables, SuspicionTables
 
 #: What a rewriter can be built from: normalizers, and the pre-tokenizers that rewrite before they cut.
@@ -47,6 +48,8 @@ class _StripNonspacing:
 
 #: Kernels that work on UTF-8 instead of codepoints.
 _ON_BYTES = ("clean_up", "apply_charsmap")
+#: Texts of so many bytes are worth the tables of a :class:`~jittok.local_rewriting.LocalRewriter`.
+LOCAL_BYTES = 1 << 15
 #: Zero bytes after rewritten text, so that kernels may load whole words at its end.
 PADDING = 64
 
@@ -92,6 +95,7 @@ class _Operation:
     tables: tuple[Any, ...]
     at_start_only: bool = False
     steps: tuple[RewritingStep | _StripNonspacing, ...] = ()
+    pattern: str = ""  # of replace_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class _Segments:
 class Rewriter:
     """A chain of rewriting steps; immutable. Made by :func:`build_rewriter`."""
 
-    __slots__ = ("_forms", "_keeps_ascii", "_operations", "_suspicion", "compact", "steps")
+    __slots__ = ("_forms", "_keeps_ascii", "_local", "_operations", "_suspicion", "compact", "steps")
 
     steps: tuple[RewritingStep | _StripNonspacing, ...]
 
@@ -127,6 +131,8 @@ class Rewriter:
         self._operations = operations
         self._suspicion = suspicion
         self._forms = forms
+        #: Made for the first long text: only speed follows from it.
+        self._local: LocalRewriter | None = None
         # True where no text that is ASCII changes.
         unless = [tables.SUSPICION_ALWAYS, tables.SUSPICION_ASCII]
         unless += [tables.SUSPICION_STRIP_LEFT, tables.SUSPICION_STRIP_RIGHT]
@@ -172,6 +178,32 @@ class Rewriter:
             may_change(self._suspicion, self._forms, data, starts, ends, 0, len(starts), out)
         return out
 
+    def keeps_first(self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
+        """Whether it is certain that every segment still begins with what its first codepoint became.
+
+        Parameters
+        ----------
+        data, starts, ends
+            Segments as byte ranges of valid UTF-8.
+        """
+        numbers = self._suspicion.numbers
+        prefixes = numbers[[tables.SUSPICION_PREFIX, tables.SUSPICION_PREFIX_2]]
+        unsure = numbers[[tables.SUSPICION_ALWAYS, tables.SUSPICION_STRIP_LEFT]]
+        if unsure.any() or (prefixes >= 0).any():
+            return False
+        starts = starts[starts < ends]
+        if not len(starts):
+            return True
+        # The first codepoints, of which a mask has the bits of the first byte.
+        lead, *tail = (data[np.minimum(starts + k, len(data) - 1)].astype(np.int64) for k in range(4))
+        size = 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
+        codepoints = lead & np.array([0, 0x7F, 0x1F, 0xF, 7])[size]
+        for k, byte in enumerate(tail, 1):
+            codepoints = np.where(k < size, codepoints << 6 | byte & 0x3F, codepoints)
+        pages = self._suspicion.page_of[codepoints >> 7].astype(np.int64)
+        kinds = self._suspicion.class_of[pages << 7 | codepoints & 127]
+        return not (kinds != tables.SUSPICION_NONE).any()
+
     def apply(
         self,
         data: NDArray[np.uint8],
@@ -202,32 +234,15 @@ class Rewriter:
         Rewritten
             Linear time and memory in the text; about 5 bytes, with alignment 13, for each codepoint and step.
         """
-        segments = _Segments(data, starts, ends)
-        operations = list(reversed(self._operations))
-        text: AlignedText | None = None
-        while operations:
-            operation = operations.pop()
-            if operation.name not in _ON_BYTES:
-                if text is None:
-                    text = _decoded(segments, alignment)
-                text = _run(operation, text, alignment, at_start)
-                continue
-            if text is not None:
-                segments, text = _encoded(text), None
-            if operation.name == "apply_charsmap":
-                segments = _charsmap_applied(operation, segments, alignment)
-                continue
-            # Where nothing moves in this step alone, something may have moved in another.
-            is_only = text is None and segments.data is data and not operations
-            done = _cleaned_up(operation, segments, alignment, may_stay and is_only)
-            if done is None:
-                operations += reversed(build_rewriter(operation.steps)._operations)
-            else:
-                segments = done
-        if text is None and segments.indptr is None:  # there was no operation
-            text = _decoded(segments, alignment)
-        if text is not None:
-            segments = _encoded(text)
+        if not alignment and self._operations:
+            local = self._local
+            if local is None and int((ends - starts).sum()) >= LOCAL_BYTES:
+                from jittok.local_rewriting import build_local_rewriter
+
+                self._local = local = build_local_rewriter(self._operations, self._suspicion)
+            if local is not None and local.groups:
+                return local.apply(data, starts, ends)
+        segments = applied(self._operations, data, starts, ends, alignment, at_start, may_stay)
         assert segments.indptr is not None
         nothing = np.zeros(0, dtype=np.int32)
         return Rewritten(
@@ -323,6 +338,45 @@ class Rewriter:
 def _rebuilt(steps: tuple[RewritingStep | _StripNonspacing, ...], compact: bool) -> Rewriter:
     """For unpickling."""
     return build_rewriter(steps, compact=compact)
+
+
+def applied(
+    operations: Sequence[_Operation],
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    alignment: bool,
+    at_start: NDArray[np.bool_] | None = None,
+    may_stay: bool = False,
+) -> _Segments:
+    """Run operations on segments; see :meth:`Rewriter.apply`."""
+    segments = _Segments(data, starts, ends)
+    remaining = list(reversed(operations))
+    text: AlignedText | None = None
+    while remaining:
+        operation = remaining.pop()
+        if operation.name not in _ON_BYTES:
+            if text is None:
+                text = _decoded(segments, alignment)
+            text = _run(operation, text, alignment, at_start)
+            continue
+        if text is not None:
+            segments, text = _encoded(text), None
+        if operation.name == "apply_charsmap":
+            segments = _charsmap_applied(operation, segments, alignment)
+            continue
+        # Where nothing moves in this step alone, something may have moved in another.
+        is_only = text is None and segments.data is data and not remaining
+        done = _cleaned_up(operation, segments, alignment, may_stay and is_only)
+        if done is None:
+            remaining += reversed(build_rewriter(operation.steps)._operations)
+        else:
+            segments = done
+    if text is None and segments.indptr is None:  # there was no operation
+        text = _decoded(segments, alignment)
+    if text is not None:
+        segments = _encoded(text)
+    return segments
 
 
 def _run(
@@ -590,7 +644,11 @@ def _built_rewriter(steps: tuple[RewritingStep | _StripNonspacing, ...], compact
             from jittok.build.regex_automaton import compile_split, matches_empty
 
             automaton = compile_split(step.pattern)
-            operations.append(_Operation("replace_matches", (automaton, build.codepoint_array(step.content))))
+            operations.append(
+                _Operation(
+                    "replace_matches", (automaton, build.codepoint_array(step.content)), pattern=step.pattern
+                )
+            )
             suspicion = _combine(suspicion, build.match_suspicion(automaton))
             if matches_empty(automaton):
                 numbers[tables.SUSPICION_ALWAYS] = 1

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import compress
+from operator import lt
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -59,12 +60,41 @@ class AddedTokens(Sequence[AddedToken]):
         ``TOKEN_*`` bits of :mod:`jittok.tables`.
     """
 
-    __slots__ = ("contents", "flags", "ids")
+    __slots__ = ("_flags", "_ids", "_rises", "contents")
 
-    def __init__(self, contents: Iterable[str], ids: NDArray[np.int64], flags: NDArray[np.uint8]) -> None:
+    def __init__(
+        self, contents: Iterable[str], ids: NDArray[np.int64] | list[int], flags: NDArray[np.uint8] | list[int]
+    ) -> None:
         self.contents = tuple(contents)
-        self.ids = read_only(np.asarray(ids, np.int64))
-        self.flags = read_only(np.asarray(flags, np.uint8))
+        # Lists become arrays when these are asked for, which those of a small file seldom are.
+        self._ids = ids if type(ids) is list else read_only(np.asarray(ids, np.int64))
+        self._flags = flags if type(flags) is list else read_only(np.asarray(flags, np.uint8))
+        self._rises: bool | None = None
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The ids."""
+        if type(self._ids) is list:
+            self._ids = read_only(np.array(self._ids, np.int64))
+        return self._ids  # type: ignore[return-value]
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        """The flags."""
+        if type(self._flags) is list:
+            self._flags = read_only(np.array(self._flags, np.uint8))
+        return self._flags  # type: ignore[return-value]
+
+    def id_bounds(self) -> tuple[int, int]:
+        """The least and the greatest id; 0 and -1 where there is none."""
+        ids = self._ids
+        if type(ids) is list or not len(ids):
+            return min(ids, default=0), max(ids, default=-1)
+        return int(self.ids.min()), int(self.ids.max())
+
+    def id_list(self) -> list[int]:
+        """The ids, not to be changed."""
+        return self._ids if type(self._ids) is list else self._ids.tolist()  # type: ignore[union-attr]
 
     @classmethod
     def of(cls, tokens: Iterable[AddedToken]) -> AddedTokens:
@@ -90,16 +120,29 @@ class AddedTokens(Sequence[AddedToken]):
         ids = np.array([max(min(token.id, 1 << 62), -(1 << 62)) for token in tokens], np.int64)
         return cls([token.content for token in tokens], ids, np.array(flags, np.uint8))
 
+    def with_ids(self, ids: list[int]) -> AddedTokens:
+        """The tokens with other ids."""
+        return AddedTokens(self.contents, ids, self._flags)
+
     def take(self, order: NDArray[np.int64]) -> AddedTokens:
         """The tokens at some positions."""
         return AddedTokens(map(self.contents.__getitem__, order.tolist()), self.ids[order], self.flags[order])
 
     def last_of_each_id(self) -> AddedTokens:
         """Without those whose id a later token has too."""
-        if bool((self.ids[1:] > self.ids[:-1]).all()):
+        if self.rises:
             return self
         _, places = np.unique(self.ids[::-1], return_index=True)
         return self if len(places) == len(self) else self.take(np.sort(len(self) - 1 - places))
+
+    @property
+    def rises(self) -> bool:
+        """Whether each id is greater than the one before it."""
+        if self._rises is None:
+            ids = self._ids
+            rises = all(map(lt, ids, ids[1:])) if type(ids) is list else (self.ids[1:] > self.ids[:-1]).all()
+            self._rises = bool(rises)
+        return self._rises
 
     def where(self, flag: int) -> NDArray[np.int64]:
         """Positions of the tokens that have a flag."""

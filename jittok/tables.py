@@ -462,6 +462,37 @@ SUSPICION_PREFIX_2 = 5  # another one
 SUSPICION_NUMBERS = 6
 
 
+class LocalTables(NamedTuple):
+    """What some rewriting steps, one after the other, make of each codepoint wherever it stands, or whether that matters.
+
+    An *entry* of a codepoint is a kind, LOCAL_*, and from bit LOCAL_OFFSET on where in ``strings`` that begins which a
+    LOCAL_MAPPED one becomes: its length, then UTF-8.
+    """
+
+    page_of: NDArray[np.uint16]  # two levels as in CodepointClasses
+    entry: NDArray[np.uint32]
+    strings: NDArray[np.uint8]
+    stops: NDArray[np.int64]  # [n, 2] first byte and number: ranges that hold every byte of ASCII but of the kinds below
+    pairs: NDArray[np.int64]  # the bytes of ASCII that are LOCAL_REPEATED; all others not in `stops` are LOCAL_KEPT
+    numbers: NDArray[np.int64]  # see LOCAL_REACH below
+
+
+#: Kinds of codepoints, in the lowest bits of ``LocalTables.entry``.
+LOCAL_KIND = 7
+LOCAL_KEPT = 0  # stays as it is, and nothing goes beyond it
+LOCAL_MAPPED = 1  # becomes something else, unless a LOCAL_MARK follows: then that depends
+LOCAL_MARK = 2  # stays as it is, but belongs to what stands before it
+LOCAL_REPEATED = 3  # stays as it is, unless another one of this kind follows
+LOCAL_OTHER = 4  # what becomes of it, or of what is next to it, is for the steps to say
+#: Flag next to a kind: it may belong to what stands before it, after some codepoints.
+LOCAL_JOINS = 8
+LOCAL_OFFSET = 4
+
+#: Positions in ``LocalTables.numbers``.
+LOCAL_REACH = 0  # so many codepoints after one that is LOCAL_OTHER may change with it
+LOCAL_NUMBERS = 1
+
+
 #: Bits of :attr:`VocabularyTables.flags`.
 PRESENT = 1  # the id has a token
 ADDED = 2  # an added token

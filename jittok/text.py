@@ -402,7 +402,8 @@ def _first_invalid(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> int:
     begin, end = int(indptr[0]), int(indptr[-1])
     position = int(find_invalid_utf8(data, begin, end))
     # Valid as a whole, each text is valid too unless a character lies across two of them.
-    inner = indptr[(indptr > begin) & (indptr < (end if position < 0 else position))]
+    first, last = np.searchsorted(indptr, begin, side="right"), np.searchsorted(indptr, end if position < 0 else position)
+    inner = indptr[first:last]
     torn = inner[(data[inner] & 0xC0) == 0x80]
     if len(torn):
         position = int(torn[0]) - 1  # a byte of the text that is cut off

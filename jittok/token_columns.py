@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from functools import cached_property
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.tables import read_only
+from jittok.unicode.intervals import sorted_unique
 
 #: Of a vocabulary of which more tokens are looked up one by one, a dictionary is made.
 _MOST_FOUND = 64
+#: Tokens whose columns plain Python makes faster.
+_FEW = 64
 
 
 class Columns(NamedTuple):
@@ -69,6 +72,10 @@ def columns_of(tokens: Iterable[str] | Iterable[bytes]) -> Columns:
     if isinstance(tokens, ColumnVocab | ColumnPieces):
         return tokens.columns
     parts: list[Any] = list(tokens)
+    if len(parts) <= _FEW:
+        encoded = [part if type(part) is bytes else part.encode("utf-8", "surrogatepass") for part in parts]
+        bounds = np.array([0, *accumulate(map(len, encoded))], np.int64)
+        return Columns(read_only(np.frombuffer(b"".join(encoded), np.uint8)), read_only(bounds))
     ends = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=ends[1:])
     if parts and isinstance(parts[0], bytes):
@@ -86,6 +93,20 @@ def ids_of(vocab: Mapping[Any, int]) -> NDArray[np.int64]:
     if isinstance(vocab, ColumnVocab):
         return vocab.ids
     return np.fromiter(vocab.values(), np.int64, len(vocab))
+
+
+def id_bounds(vocab: Mapping[Any, int]) -> tuple[int, int]:
+    """The least and the greatest id; 0 and -1 where there is none."""
+    if isinstance(vocab, ColumnVocab):
+        return vocab.id_bounds
+    return min(vocab.values(), default=0), max(vocab.values(), default=-1)
+
+
+def has_unique_ids(vocab: Mapping[Any, int]) -> bool:
+    """Whether no two tokens have the same id."""
+    if isinstance(vocab, ColumnVocab):
+        return vocab.has_unique_ids
+    return len(set(vocab.values())) == len(vocab)
 
 
 def find_ids(vocab: Mapping[str, int], tokens: Sequence[str]) -> NDArray[np.int64]:
@@ -156,13 +177,25 @@ class ColumnVocab(Mapping[str, int]):
         find_tokens(self.slots, *self.columns, read_only(text), read_only(np.array([0, len(text)])), place)
         return -1 if place[0] < 0 else int(self.ids[place[0]])
 
+    @cached_property
+    def id_bounds(self) -> tuple[int, int]:
+        """The least and the greatest id; 0 and -1 where there is none."""
+        return (int(self.ids.min()), int(self.ids.max())) if len(self.ids) else (0, -1)
+
+    @cached_property
+    def has_unique_ids(self) -> bool:
+        """Whether no two tokens have the same id."""
+        return bool((self.ids[1:] > self.ids[:-1]).all()) or len(sorted_unique(self.ids)) == len(self.ids)
+
     def find(self, tokens: Sequence[str]) -> NDArray[np.int64]:
         """The ids of tokens, -1 for those that are not there (int64[k])."""
         from jittok.kernels.json_model import find_tokens
 
         places = np.empty(len(tokens), np.int32)
         find_tokens(self.slots, *self.columns, *columns_of(tokens), places)
-        return np.append(self.ids, -1)[places]
+        ids = self.ids[places]  # of -1 the last one's
+        ids[places < 0] = -1
+        return ids
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._load())
@@ -240,7 +273,13 @@ class ColumnMerges(LazyTuple):
     ) -> None:
         self.vocab = vocab
         self._places = left, right
-        self.ids = vocab.ids[left], vocab.ids[right], vocab.ids[made]
+        self._made = made
+
+    @cached_property
+    def ids(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """For each merge the ids of its parts and of its result."""
+        ids = self.vocab.ids
+        return ids[self._places[0]], ids[self._places[1]], ids[self._made]
 
     @cached_property
     def _items(self) -> tuple[tuple[str, str], ...]:

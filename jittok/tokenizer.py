@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._strings import strings_of
-from .build.plan import Plan, build_plan, can_wait
+from .build.plan import Plan, build_plan, can_wait, normalizer_of
 from .encodings import Batch, EncodedTexts, Encoding, LaterWords, SourceText, TextSource, text_of, whole_number
 from .engine import Engine, Source
 from .errors import ArgumentError, ArgumentTypeError, FormatError, OutputError, RegexError, UnsupportedError
@@ -85,6 +85,61 @@ _SUFFIXES = {
 _FILE_NAMES = {"vocab.json": "merges", "merges.txt": "merges"}
 
 
+class _Shown:
+    """What tokens are shown as that stand for text as the model saw it.
+
+    It knows no tokenizer, whose memory is free at once when nobody has it any more: Python finds no circle in it.
+    """
+
+    def __init__(self, spec: TokenizerSpec) -> None:
+        self.spec = spec
+
+    def surface(self, text: str) -> str:
+        """A part of a text as the model saw it."""
+        return self.surfaces([text])[0]
+
+    def surfaces(self, texts: Sequence[str]) -> list[str]:
+        """Parts of texts as the model saw them."""
+        rewriter = self._inner_normalizer
+        results = list(texts) if rewriter is None else rewriter.apply_strings(texts)
+        for step in self.spec.pre_tokenizers:
+            if isinstance(step, Metaspace):
+                results = [result.replace(" ", step.replacement) for result in results]
+            elif isinstance(step, ByteLevel):
+                letters = byte_alphabet().tolist()
+                results = ["".join(chr(letters[byte]) for byte in result.encode()) for result in results]
+        return results
+
+    @cached_property
+    def _inner_normalizer(self) -> Rewriter | None:
+        """What is done to text that is neither the beginning nor the end."""
+        from .rewriting import build_rewriter
+
+        steps: list[Any] = []
+        for step in self.spec.normalizers:
+            if isinstance(step, SentencePieceNormalizer):
+                steps.append(replace(step, add_dummy_prefix=False, remove_extra_whitespaces=False))
+            elif not isinstance(step, Prepend | Strip):
+                steps.append(step)
+        return build_rewriter(steps) if steps else None
+
+    def content(self, token_id: int) -> str:
+        """What an added token is shown as."""
+        return self._contents[token_id]
+
+    @cached_property
+    def _contents(self) -> dict[int, str]:
+        """By id; those found in normalised text are normalised."""
+        added = self.spec.added
+        contents: Sequence[str] = added.contents
+        normalizer = normalizer_of(self.spec)
+        if normalizer is not None:
+            normalized = normalizer.apply_strings(contents)
+            triples = zip(contents, normalized, (added.flags & TOKEN_NORMALIZED).tolist(), strict=True)
+            contents = [text if is_normalized else content for content, text, is_normalized in triples]
+        return dict(zip(added.ids.tolist(), contents, strict=True))
+
+
 class Ends(NamedTuple):
     """What is put around the tokens of a text, and whether these are reversed."""
 
@@ -143,12 +198,13 @@ class Tokenizer:
         unknown = spec.model.unk_id if isinstance(spec.model, SentencePieceModel | UnigramModel) else None
         if spec.reference == "llama.cpp":  # which shows tokens as they are
             unknown = None
+        shown = _Shown(spec)
         self._vocabulary = Vocabulary(
             partial(build_vocabulary, spec) if vocabulary is None else vocabulary,
             spec.added_tokens,
-            self._normalized_content,
+            shown.content,
             -1 if unknown is None else unknown,
-            None if unknown is None else self._surface,
+            None if unknown is None else shown.surface,
         )
         self.decoder = make_decoder(spec, self._vocabulary)
         self._post_processor = PostProcessor(spec, self._vocabulary)
@@ -415,7 +471,7 @@ class Tokenizer:
         ArgumentError, ArgumentTypeError
             There is no such column, or one named `output` already; or the data are no texts.
         TextError, SpecialTokenError
-            As :meth:`encode_batch`; the message counts texts without nulls.
+            As :meth:`encode_batch`; the message names the row, of a dictionary the entry.
 
         Examples
         --------
@@ -1409,17 +1465,31 @@ class Tokenizer:
         # Unknown characters that stand together are one piece, and the vocabulary may have that from the other side.
         unknown = others[encoded.ids[others] == model.unknown_text]
         documents = np.searchsorted(encoded.indptr, unknown, side="right") - 1
-        for document in dict.fromkeys(documents.tolist()) if source is not None else ():
+        bounds = [0, *(np.flatnonzero(np.diff(documents)) + 1).tolist(), len(documents)]
+        surfaces: dict[int, str] = {}
+        parts: dict[int, str] = {}
+        for first, last in zip(bounds, bounds[1:], strict=False) if source is not None and len(unknown) else ():
             assert source is not None
+            document = int(documents[first])
             data, indptr = source.make(document, document + 1)
             again = self._engine.encode(data, indptr, spans=True, special=special, threads=1)
             text = data[int(indptr[0]) : int(indptr[1])].tobytes().decode()
             places = np.flatnonzero(again.ids == model.unknown_text).tolist()
-            for row, place in zip(unknown[documents == document].tolist(), places, strict=True):
+            for row, place in zip(unknown[first:last].tolist(), places, strict=True):
                 assert again.spans is not None
-                begin, end = again.spans[place].tolist()
                 surface = (again.shown or {}).get(place)
-                ids[row] = model.vocab.get(self._surface(text[begin:end]) if surface is None else surface, model.unk_id)
+                if surface is None:
+                    begin, end = again.spans[place].tolist()
+                    parts[row] = text[begin:end]
+                else:
+                    surfaces[row] = surface
+        if parts:
+            # All at once: a call for each costs far more than the text does.
+            different = list(dict.fromkeys(parts.values()))
+            as_seen = dict(zip(different, _Shown(self.spec).surfaces(different), strict=True))
+            surfaces.update((row, as_seen[part]) for row, part in parts.items())
+        for row, surface in surfaces.items():
+            ids[row] = model.vocab.get(surface, model.unk_id)
         ids.flags.writeable = False
         return encoded._replace(ids=ids)
 
@@ -1476,46 +1546,6 @@ class Tokenizer:
             return self.spec.model.pad_id
         special = self.special_tokens
         return next((special[token] for token in ("<pad>", "[PAD]") if token in special), None)
-
-    def _surface(self, text: str) -> str:
-        """A part of a text as the model saw it."""
-        rewriter = self._inner_normalizer
-        result = text if rewriter is None else rewriter.apply_strings([text])[0]
-        for step in self.spec.pre_tokenizers:
-            if isinstance(step, Metaspace):
-                result = result.replace(" ", step.replacement)
-            elif isinstance(step, ByteLevel):
-                letters = byte_alphabet().tolist()
-                result = "".join(chr(letters[byte]) for byte in result.encode())
-        return result
-
-    @cached_property
-    def _inner_normalizer(self) -> Rewriter | None:
-        """What is done to text that is neither the beginning nor the end."""
-        from .rewriting import build_rewriter
-
-        steps: list[Any] = []
-        for step in self.spec.normalizers:
-            if isinstance(step, SentencePieceNormalizer):
-                steps.append(replace(step, add_dummy_prefix=False, remove_extra_whitespaces=False))
-            elif not isinstance(step, Prepend | Strip):
-                steps.append(step)
-        return build_rewriter(steps) if steps else None
-
-    def _normalized_content(self, token_id: int) -> str:
-        return self._shown_contents[token_id]
-
-    @cached_property
-    def _shown_contents(self) -> dict[int, str]:
-        """What each added token is shown as when found in normalised text."""
-        added = self.spec.added
-        contents: Sequence[str] = added.contents
-        normalizer = self.plan.normalizer
-        if normalizer is not None:
-            normalized = normalizer.apply_strings(contents)
-            triples = zip(contents, normalized, (added.flags & TOKEN_NORMALIZED).tolist(), strict=True)
-            contents = [text if is_normalized else content for content, text, is_normalized in triples]
-        return dict(zip(added.ids.tolist(), contents, strict=True))
 
 
 def _listed(name: str, documents: Any) -> list[Any]:
@@ -1582,17 +1612,16 @@ def load(
     from .formats.detect import find, read_located
 
     located = find(path, format)
-    file = located.file
     if located.format == "jittok":
         from .formats import jittok_file
 
-        return _from_stored(jittok_file.read(file))
+        return _from_stored(jittok_file.read(located.file))
     spec = read_located(located, pattern=pattern, special_tokens=special_tokens, side=side)
     try:
         return Tokenizer(spec)
     except (FormatError, RegexError, UnsupportedError) as error:
         # Found when the tables are built, where the file's name is not known.
-        raise type(error)(f"{file}: {error}") from error
+        raise type(error)(f"{located.name}: {error}") from error
 
 
 def load_bytes(

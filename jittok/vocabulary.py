@@ -48,7 +48,7 @@ from .tables import (
     VocabularyTables,
     read_only,
 )
-from .token_columns import Columns, columns_of, ids_of
+from .token_columns import Columns, columns_of, has_unique_ids, id_bounds, ids_of
 
 #: Of so many times fewer ids than there are, white space is counted in their tokens only.
 _FEW_IDS = 16
@@ -86,7 +86,7 @@ def is_byte_level(spec: TokenizerSpec) -> bool:
     return any(isinstance(step, ByteLevel | MapBytes | DecodeByteLevel) for step in steps)
 
 
-def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int64], AddedTokens]:
+def check_vocabulary(spec: TokenizerSpec) -> None:
     """Check the ids of a tokenizer's tokens.
 
     Parameters
@@ -94,32 +94,44 @@ def check_vocabulary(spec: TokenizerSpec) -> tuple[Iterable[Any], NDArray[np.int
     spec
         A tokenizer; of its model only the vocabulary is read.
 
-    Returns
-    -------
-    tokens, ids
-        Of the model.
-    added : AddedTokens
-        The last added token of each id.
-
     Raises
     ------
     FormatError
         As :func:`build_vocabulary`.
     """
     model = spec.model
-    by_token: Iterable[Any]
-    added = spec.added.last_of_each_id()
-    if isinstance(model, UnigramModel | SentencePieceModel):
-        by_token, ids = model.pieces, np.arange(len(model.pieces))
+    added = spec.added
+    n_tokens = len(added.last_of_each_id())
+    if isinstance(model, (UnigramModel, SentencePieceModel)):
+        n_tokens += len(model.pieces)
+        greatest = len(model.pieces) - 1
     else:
-        mapping: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
-        by_token, ids = mapping, ids_of(mapping)
+        by_token: Mapping[Any, int] = model.ranks if isinstance(model, RankModel) else model.vocab
+        n_tokens += len(by_token)
+        least, greatest = id_bounds(by_token)
+        if least < 0:
+            worst = next(token for token, token_id in by_token.items() if token_id == least)
+            raise FormatError(f"the vocabulary's token {worst!r} has the id {least}: expected 0 or more")
+    least, greatest_added = added.id_bounds()
+    if least < 0:
+        content, wrong = next(pair for pair in zip(added.contents, added.id_list(), strict=True) if pair[1] < 0)
+        raise FormatError(f"the added token {content!r} has the id {wrong}: expected 0 or more")
+    greatest = max(greatest, greatest_added)
+    # Tables are as long as the greatest id; a file of a few bytes must not ask for gigabytes.
+    limit = min(16 * n_tokens + 2_000_000, 2**31 - 1)
+    if greatest > limit:
+        raise FormatError(
+            f"the greatest token id is {greatest}, but there are only {n_tokens} tokens; expected at most {limit}"
+        )
     # Two tokens may share an id, as the reference allows, where that leaves no doubt about the ids of a text.
-    may_share = isinstance(model, WordPieceModel | WordLevelModel) or (
+    may_share = isinstance(model, (WordPieceModel, WordLevelModel, UnigramModel, SentencePieceModel)) or (
         isinstance(model, BPEModel) and not model.merges and not model.ignore_merges
     )
-    _check_ids(ids, by_token, added, may_share)
-    return by_token, ids, added
+    if may_share or has_unique_ids(by_token):
+        return
+    twice = int(np.argmax(np.bincount(ids_of(by_token))))
+    names = [repr(token) for token, token_id in by_token.items() if token_id == twice][:2]
+    raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
 
 
 def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
@@ -146,7 +158,14 @@ def build_vocabulary(spec: TokenizerSpec) -> VocabularyTables:
     model are its own UTF-8, even where all its characters are letters of the byte alphabet.
     """
     model = spec.model
-    by_token, ids, added = check_vocabulary(spec)
+    check_vocabulary(spec)
+    added = spec.added.last_of_each_id()
+    by_token: Iterable[Any]
+    if isinstance(model, (UnigramModel, SentencePieceModel)):
+        by_token, ids = model.pieces, np.arange(len(model.pieces))
+    else:
+        by_token = model.ranks if isinstance(model, RankModel) else model.vocab
+        ids = ids_of(by_token)
     size = int(max(ids.max(initial=-1), added.ids.max(initial=-1))) + 1
     columns = columns_of(by_token)
     n_tokens = len(ids)
@@ -322,37 +341,6 @@ def _hashes(strings: NDArray[np.uint8], indptr: NDArray[np.int64]) -> NDArray[np
     return np.fromiter(map(crc32, parts), np.uint32, len(parts))
 
 
-def _check_ids(
-    ids: NDArray[np.int64], by_token: Iterable[Any], added: AddedTokens, may_share: bool
-) -> None:
-    least, greatest = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
-    if least < 0:
-        worst = int(np.argmin(ids))
-        raise FormatError(f"the vocabulary's token {list(by_token)[worst]!r} has the id {ids[worst]}: expected 0 or more")
-    if len(added):
-        greatest = max(greatest, int(added.ids.max()))
-    if len(added) and int(added.ids.min()) < 0:
-        place = int(np.flatnonzero(added.ids < 0)[0])
-        raise FormatError(
-            f"the added token {added.contents[place]!r} has the id {added.ids[place]}: expected 0 or more"
-        )
-    # Tables are as long as the greatest id; a file of a few bytes must not ask for gigabytes.
-    limit = min(16 * (len(ids) + len(added)) + 2_000_000, 2**31 - 1)
-    if greatest > limit:
-        raise FormatError(
-            f"the greatest token id is {greatest}, but there are only {len(ids) + len(added)} tokens; "
-            f"expected at most {limit}"
-        )
-    if may_share or bool((ids[1:] > ids[:-1]).all()):
-        return
-    counts = np.bincount(ids)
-    if counts.max() > 1:
-        twice = int(np.argmax(counts))
-        tokens = list(by_token)
-        names = [repr(tokens[i]) for i in np.flatnonzero(ids == twice)[:2].tolist()]
-        raise FormatError(f"the vocabulary gives the id {twice} to two tokens, {' and '.join(names)}")
-
-
 def _joined(parts: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     indptr = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)), out=indptr[1:])
@@ -421,8 +409,8 @@ class Vocabulary:
     added_tokens
         The added tokens, which :attr:`special_tokens` lists. Two of them may have the same id.
     shown
-        Gives what an added token that is looked for in normalised text is shown as: its content, normalised.
-        None: its content.
+        Gives what an added token that is looked for in normalised text is shown as where the text is not known: its content,
+        normalised. None: its content.
     unknown, surface
         Id of the token for unknown text, where that is shown as the text that it stands for: which `surface` gives
         from the original text. -1: no such token.
@@ -581,39 +569,26 @@ class Vocabulary:
         slice_of
             Gives the text under the token of a position, or None.
         shown
-            By position, what unknown tokens are shown as that are a part of a rewritten character.
+            By position, tokens that are shown otherwise: unknown ones that are a part of a rewritten character, and
+            added tokens as they were found in the text.
 
         Returns
         -------
         list of str
-            Added tokens that take white space with them show it; those found in the normalised text are
-            shown normalised.
+            Without spans, nobody knows what was found: then added tokens that are looked for in normalised text are shown
+            normalised.
         """
         result = self.tokens(ids)
-        flags = self.tables.flags[ids]
-        for row in np.flatnonzero(flags & (STRIPS | NORMALIZED)).tolist():
-            token = result[row]
-            if flags[row] & NORMALIZED and self._shown is not None:
-                token = self._shown(int(ids[row]))
-            piece = slice_of(row) if flags[row] & STRIPS and spans is not None else None
-            if piece:
-                left, right = outer_white_space(piece)
-                inner_left, inner_right = outer_white_space(token)
-                if left == len(piece):  # all white space: the token itself, or not what was found there
-                    token = piece if inner_left == len(token) else token
-                else:
-                    # A content that itself begins or ends with white space keeps it.
-                    before = piece[: max(left - inner_left, 0)]
-                    token = before + token + piece[len(piece) - max(right - inner_right, 0) :]
-            result[row] = token
-        if self._surface is not None and spans is not None:
+        if spans is None:
+            if self._shown is not None:
+                for row in np.flatnonzero(self.tables.flags[ids] & NORMALIZED).tolist():
+                    result[row] = self._shown(int(ids[row]))
+            return result
+        if self._surface is not None:
             for row in np.flatnonzero(ids == self.unknown).tolist():
-                if shown and row in shown:
-                    result[row] = shown[row]
-                    continue
-                piece = self.surface_of(slice_of(row))
-                if piece:
-                    result[row] = piece
+                result[row] = self.surface_of(slice_of(row)) or result[row]
+        for row, text in (shown or {}).items():
+            result[row] = text
         return result
 
     def surface_of(self, text: str | None) -> str | None:

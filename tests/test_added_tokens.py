@@ -266,6 +266,17 @@ def test_places_around_blocks_and_windows(before):
     assert find(tables, [text]) == [[0, before, before + 7, 1], [0, at, at + 12, 2]]
 
 
+@settings(max_examples=100, deadline=None)
+@given(contents=st.lists(st.text("ab\u00e9\U0001f600", max_size=6), max_size=12), skipping=st.booleans())
+def test_automata_of_few_bytes_are_those_of_the_kernel(contents, skipping):
+    tokens = [AddedToken(number, content) for number, content in enumerate(contents)]
+    few = build_added_tokens(tokens, skipping=skipping)
+    with mock.patch.object(build_module, "_TINY", 0):
+        same = build_added_tokens(tokens, skipping=skipping)
+    for one, other in zip(few, same, strict=True):
+        assert one.dtype == other.dtype and one.tolist() == other.tolist()
+
+
 def test_many_kinds_of_endings():
     tokens = [AddedToken(i, "<" + chr(97 + i) + chr(122 - i)) for i in range(26)]
     tables = build_added_tokens(tokens)

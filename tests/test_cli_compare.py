@@ -103,11 +103,12 @@ def test_records_that_are_left_out_are_named(files, capsys):
     main(arguments)
     captured = capsys.readouterr()
     assert "documents:  1," in captured.out
-    assert "odd.jsonl: 2 records without a text are left out, the first is record 0: the field 'text'" in captured.err
+    assert "2 records without a text left out; the first is " in captured.err
+    assert f"{path}: line 1: the field 'text'" in captured.err
     path.write_text("not JSON\n")
     assert main(arguments) == 1
     error = capsys.readouterr().err
-    assert "left out: record 0: not JSON" in error and "no documents in" in error
+    assert f"a record without a text left out: {path}: line 1: not JSON" in error and "no documents in" in error
 
 
 @pytest.mark.parametrize("content", ["", "\n\n\n"])
@@ -125,6 +126,33 @@ def test_bytes_that_are_no_text_are_replaced_for_both(files, capsys):
     assert main(["verify", str(files / "a.json"), str(files / "bad.txt"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["documents"] == 4 and found["differing"] == {"ids": 0, "spans": 0, "round trip": 0}
+
+
+def test_what_is_replaced_is_told(files, capsys):
+    path = files / "bad.txt"
+    path.write_bytes(b"a\n\xff b\nc\n\xc3\n")
+    assert main(["compare", "default", str(files / "a.json"), str(path), "-q"]) == 0
+    error = capsys.readouterr().err
+    assert "2 records with U+FFFD for what is no text; the first is " in error
+    assert f"{path}: line 2: invalid UTF-8 at byte 0 (invalid start byte)" in error
+    path = files / "lone.jsonl"
+    path.write_bytes(b'{"text": "a"}\n{"text": "b\\ud800"}\n')
+    assert main(["verify", str(files / "a.json"), str(path), "-q"]) == 0
+    error = capsys.readouterr().err
+    assert f"a record with U+FFFD for what is no text: {path}: line 2: lone surrogate U+D800 at character 1" in error
+    path.write_bytes(b'{"text": "a\xff"}\n{"text": "b"}\n')
+    assert main(["compare", "default", str(files / "a.json"), str(path), "-q"]) == 0
+    captured = capsys.readouterr()
+    assert f"{path}: line 1: not UTF-8" in captured.err and "documents:  2," in captured.out
+    assert main(["encode", "-t", "default", str(files / "lone.jsonl"), "--out", str(files / "out"), "-q"]) == 1
+    assert f"{path}: line 1: invalid UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["bench", "default"], ["compare", "default", "a.json"], ["report", "default"]])
+def test_how_much_text_is_taken(files, capsys, command):
+    command = [str(files / part) if part.endswith(".json") else part for part in command]
+    assert main([*command, str(files / "corpus.txt"), "--megabytes", "0"]) == 1
+    assert "--megabytes: expected a number greater than 0, not 0" in capsys.readouterr().err
 
 
 def test_documents_of_which_all_differ(files, capsys):

@@ -270,6 +270,24 @@ def test_word_piece(tmp_path, steps):
     assert (tmp_path / "alone.txt").read_bytes() == (tmp_path / "vocab.txt").read_bytes()
 
 
+def test_word_piece_without_a_template(tmp_path):
+    """Every reader of a vocab.txt puts [CLS] and [SEP] around texts, whatever stands beside the file."""
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
+    (tmp_path / "vocab.txt").write_text("\n".join(vocab) + "\n", encoding="utf-8")
+    assert tokenizers.BertWordPieceTokenizer(str(tmp_path / "vocab.txt")).encode("ab").ids == [2, 5, 6, 3]
+    jittok.load(tmp_path / "vocab.txt").save(tmp_path / "x.json", template=False)
+    tok = jittok.load(tmp_path / "x.json")
+    assert tok.encode("ab").ids.tolist() == [5, 6]
+    with pytest.raises(UnsupportedError, match=r"readers put \[CLS\] and \[SEP\] around texts"):
+        tok.save(tmp_path / "bert", "vocab.txt")
+    with pytest.raises(ConversionError, match=r"readers of a vocab.txt put \[CLS\] and \[SEP\] around texts"):
+        tok.save(tmp_path / "alone.txt", exact=True)
+    with pytest.warns(ConversionWarning, match=r"put \[CLS\] and \[SEP\] around texts, and this tokenizer puts nothing"):
+        tok.save(tmp_path / "alone.txt")
+    assert main(["convert", str(tmp_path / "x.json"), str(tmp_path / "other.txt")]) == 1
+    assert not (tmp_path / "bert").exists() and not (tmp_path / "other.txt").exists()
+
+
 # ----------------------------------------------------------------------------------------------------- refusals
 
 

@@ -97,7 +97,10 @@ def test_shards(tmp_path, shard_tokens):
     # done is done
     before = content(out)
     again = encode_corpus(Bytes(), [tmp_path / "in"], out, shard_tokens=shard_tokens, on_error="skip")
-    assert (again.documents, again.n_bytes, again.resumed_documents) == (summary.documents, 0, summary.documents)
+    assert (again.documents, again.tokens, again.shards) == (summary.documents, summary.tokens, summary.shards)
+    assert (again.rejected, again.n_bytes) == (summary.rejected, summary.n_bytes)
+    assert (again.resumed_documents, again.was_complete) == (summary.documents, True)
+    assert (summary.resumed_documents, summary.was_complete) == (0, False)
     assert content(out) == before
 
 

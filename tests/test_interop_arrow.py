@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import jittok
-from jittok.errors import ArgumentError, ArgumentTypeError, TextError
+from jittok.errors import ArgumentError, ArgumentTypeError, SpecialTokenError, TextError
 from jittok.interop.datasets import encoder
 from jittok.interop.frames import encode_series
 from jittok.interop.shared_file import shared_tokenizer, tokenizer_bytes
@@ -118,6 +118,15 @@ def test_invalid_utf_8_names_the_text(tok):
         tok.encode_arrow(chunked)
     replaced = tok.encode_arrow(chunked, errors="replace").to_pylist()
     assert replaced[2] == tok.encode("bad \ufffd").ids.tolist()
+
+def test_errors_name_the_row_that_nulls_are_counted_in(tok):
+    array = pa.array([None, b"a", None, b"\xff"])
+    for data in (array, pa.chunked_array([array[:2], array[2:]])):
+        with pytest.raises(TextError, match=r"texts\[3\]"):
+            tok.encode_arrow(data)
+    table = pa.table({"text": pa.array([None, None, "a<|endoftext|>"])})
+    with pytest.raises(SpecialTokenError, match=r"text 2 holds the special token"):
+        tok.encode_arrow(table, "text", special="raise")
 
 
 def test_pandas(tok, expected):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import jittok
 from jittok import kernels, spec
 from jittok._jit import JIT_DISABLED
-from jittok.errors import ArgumentError, UnsupportedError
+from jittok.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from jittok.kernels import EXTRA_ROOM, INVALID, NO_ROOM, TOO_LONG, decode_bytes, encode_codepoints
 from jittok.tokenizer import Tokenizer
 
@@ -115,6 +115,36 @@ def test_statuses(default):
     assert decode_bytes(tables, ids, 0, len(ids), np.zeros(22, np.uint8)) == NO_ROOM
     for wrong in (-1, 32_767, 2**31 - 1):  # 32,767 is the added token
         assert decode_bytes(tables, np.array([wrong], np.int32), 0, 1, np.zeros(9, np.uint8)) == INVALID
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint64])
+def test_numbers_that_are_no_codepoints(default, dtype):
+    _, tables, workspace = default
+    out = np.empty(100, np.int32)
+    for number in (-1, -2, int(np.iinfo(np.int8).min)):
+        codepoints = np.array([0x41, number & 0xFFFFFFFFFFFFFFFF if dtype == np.uint64 else number, 5], dtype)
+        assert encode_codepoints(tables, workspace, codepoints, 0, 3, out) == INVALID
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="NumPy itself refuses to write to them, and converts what is written")
+def test_outputs_that_cannot_be_written(default):
+    tok, tables, workspace = default
+    codepoints = codepoints_of("to be")
+    ids = tok.encode("to be", add_special_tokens=False).ids
+    frozen = b"x" * 100
+    for _ in range(2):
+        with pytest.raises(ArgumentTypeError, match=r"out: expected a contiguous array of uint8 that can be written"):
+            decode_bytes(tables, ids, 0, len(ids), np.frombuffer(frozen, np.uint8))
+        read_only = np.empty(100, np.int32)
+        read_only.flags.writeable = False
+        others = np.empty(100, np.int64), np.empty(200, np.int32)[::2], np.empty((10, 10), np.int32), [0] * 100
+        for wrong in (read_only, *others):
+            with pytest.raises(ArgumentTypeError, match="out: expected"):
+                encode_codepoints(tables, workspace, codepoints, 0, 5, wrong)
+        out = np.empty(100, np.int32)
+        n = encode_codepoints(tables, workspace, codepoints, 0, 5, out)
+        assert out[:n].tolist() == ids.tolist()
+    assert frozen == b"x" * 100
 
 
 def test_a_range_is_a_text_of_its_own(default):

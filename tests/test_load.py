@@ -1,7 +1,9 @@
 """Loading: tables of small models wait for the first text, and what is wrong with a file does not."""
 
+import gc
 import json
 import pickle
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,7 +11,7 @@ from reader_cases import json_documents
 
 import jittok
 from jittok.build.plan import build_plan, can_wait
-from jittok.errors import FormatError, MissingFileError, RegexError, UnsupportedError
+from jittok.errors import FormatError, JittokError, MissingFileError, RegexError, UnsupportedError
 from jittok.token_columns import _MOST_FOUND
 from jittok.tokenizer import Tokenizer
 
@@ -92,6 +94,37 @@ def test_only_what_is_sure_waits(tmp_path):
     assert not can_wait(replace(spec, model=replace(spec.model, merges=(("a", "zz"),))))
     assert not can_wait(replace(spec, model=replace(spec.model, vocab={"a": 1 << 70}, merges=())))
     assert not can_wait(replace(spec, model=replace(spec.model, vocab={"a": -1}, merges=())))
+
+
+def test_a_tokenizer_is_freed_at_once(tmp_path):
+    value = DOCUMENTS["tokenizer.json byte-level"]
+    text = "".join(value["model"]["vocab"]).replace("\u0120", " ")
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(2):
+            tokenizer = load(value, tmp_path)
+            batch = tokenizer.encode_batch([text], spans=True)
+            freed = [weakref.ref(thing) for thing in (tokenizer, tokenizer._engine)]
+            del tokenizer
+            assert [thing() for thing in freed] == [None, None]
+            assert batch[0].tokens
+    finally:
+        gc.enable()
+
+
+def test_tokenizers_take_over_arrays_of_others(tmp_path):
+    found = []
+    for _ in range(3):
+        for value in DOCUMENTS.values():
+            if isinstance(value, dict) and "model" in value:
+                try:
+                    tokenizer = load(value, tmp_path)
+                    found.append(tokenizer.encode("ab cab \u0120 bcab" * 20).ids.tolist())
+                except JittokError as error:
+                    found.append(str(error))
+    third = len(found) // 3
+    assert third > 1 and found[:third] == found[third : 2 * third] == found[2 * third :]
 
 
 def test_many_look_ups_one_by_one(tmp_path):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 import pickle
+import random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jittok import spec
+from jittok import rewriting, spec
+from jittok.build.charsmap import compile_charsmap, named_charsmap
 from jittok.errors import UnsupportedError
 from jittok.kernels import normalize as kernels
 from jittok.rewriting import Rewriter, build_rewriter
@@ -57,8 +60,10 @@ def as_json(step) -> dict:
         return {"type": "Prepend", "prepend": step.content}
     if isinstance(step, spec.Strip):
         return {"type": "Strip", "strip_left": step.left, "strip_right": step.right}
-    if isinstance(step, spec.StripAccents):
-        return {"type": "StripAccents"}
+    if isinstance(step, spec.StripAccents | spec.Nmt):
+        return {"type": type(step).__name__}
+    if isinstance(step, spec.Precompiled):
+        return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(step.charsmap).decode()}
     if isinstance(step, spec.BertNormalizer):
         names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
         return {"type": "BertNormalizer", **{name: getattr(step, name) for name in names}}
@@ -423,3 +428,82 @@ def test_clip_normalizer():
     for text, (new, sources) in zip(texts, rewrite(build_rewriter(steps), texts), strict=True):
         assert new == tokenizer.normalizer.normalize_str(text)
         assert [end for _, end in sources] == [end for _, end in tokenizer.encode(text).offsets]
+
+
+# ------------------------------------------------------------------------------- codepoint by codepoint
+
+
+#: Rules on what clusters are made of, and on what joins them.
+ODD_RULES = {
+    "a": "b", "b": "", "ab": "X", "\u0600": "P", "\u0301": "Q", "e\u0301": "\xe9", "\u4e2d": " ", "\r": " ", "\n": "",
+    "\u200d": "ZZ", "c\u0e31": "K", "\xa9": "(c)", "\u0e31": "y", "\u0915": "k",
+}  # fmt: skip
+PARTS = [" ", "  ", "   ", "\n", "\t", "\u2581", "a", "b", "ab", "A"]
+PARTS += ["Ab", "e", "c", "\xe9", "e\u0301", "\u0301", "\u0316"]
+PARTS += ["\u0327", "\u200d", "\u0600", "\u06dd", "\xa0", "\u3000"]
+PARTS += ["\x85", "\x01", "\x00", "``", "''", "`", "\u4e2d", "\uff0c"]
+PARTS += ["\ufb01", "\uff21", "\u1100", "\u1161", "\u11a8", "\uac00"]
+PARTS += ["\uac01", "\u1160", "\u0e01\u0e31", "\u0915\u094d\u0937"]
+PARTS += ["\u0958", "\u094d", "\r\n", "\r", "word ", "\u200b", "\u2026"]
+PARTS += ["\u2122\ufe0f", "\xb2\ufe0f", "\U0001f1eb\U0001f1f7"]
+PARTS += ["\U0001f469\u200d\U0001f469", "\xa9", "\xa9\u200d\xa9"]
+PARTS += ["\u01c5", "\u0344", "x" * 70, "\u0130", ".", "\u0f71", "\u0f72"]
+PARTS += ["\u0374", "\u1ef1", "\ufdfa", "plain text of some length, ASCII only and so on "]
+
+
+def random_local_step(source: random.Random):
+    kind = source.randrange(8)
+    if kind == 0:
+        return spec.UnicodeForm(source.choice(FORMS))
+    if kind == 1:
+        return source.choice([spec.Lowercase(), spec.StripAccents(), spec.Nmt()])
+    if kind <= 3:
+        return spec.Precompiled(source.choice([named_charsmap("nmt_nfkc"), compile_charsmap(ODD_RULES)]))
+    if kind <= 5:
+        pattern = source.choice(["``", "''", "a", "ab", "aaa", "aab", "\u0301", "e\u0301", "  ", " ", "Ab", "\ufb01", "fi"])
+        return spec.Replace(pattern, source.choice(['"', "", "a", "  ", "\u0301", "ab", " ", "'"]), is_regex=False)
+    if kind == 6:
+        return spec.Replace(" {2,}", source.choice(["\u2581", " ", ""]), is_regex=True)
+    return spec.Strip(*source.choice([(True, False), (False, True), (True, True)]))
+
+
+def test_codepoint_by_codepoint_is_step_by_step(monkeypatch):
+    monkeypatch.setattr(rewriting, "LOCAL_BYTES", 0)
+    source = random.Random(11)
+    n_holes = n_local = 0
+    for _ in range(120):
+        steps = [random_local_step(source) for _ in range(source.choice([1, 1, 2, 2, 3, 4, 5]))]
+        rewriter = build_rewriter(steps)
+        lengths = [source.choice([0, 1, 2, 3, 6, 12, 30]) for _ in range(60)]
+        texts = ["".join(source.choice(PARTS) for _ in range(length)) for length in lengths]
+        normalize = reference(steps).normalizer.normalize_str
+        expected = rewriter.apply(*segments(texts), alignment=True)
+        done = rewriter.apply(*segments(texts), alignment=False)
+        assert rewriter._local is not None and rewriter._local.groups
+        n_local += 1
+        for i, text in enumerate(texts):
+            stepwise = expected.data[expected.starts[i] : expected.ends[i]].tobytes().decode()
+            at_once = done.data[done.starts[i] : done.ends[i]].tobytes().decode()
+            assert at_once == stepwise == normalize(text), (steps, text)
+            n_holes += at_once != text
+    assert n_local == 120 and n_holes > 1000
+
+
+def test_steps_that_look_too_far_are_done_as_ever(monkeypatch):
+    monkeypatch.setattr(rewriting, "LOCAL_BYTES", 0)
+    for step in (spec.Replace("a+b", "c", is_regex=True), spec.Replace("", "-"), spec.Prepend("x")):
+        rewriter = build_rewriter([spec.Lowercase(), step])
+        done = rewriter.apply(*segments(["Aab ab"]), alignment=False)
+        assert rewriter._local is not None and not rewriter._local.groups
+        expected = rewriter.apply(*segments(["Aab ab"]), alignment=True)
+        assert done.data[: done.ends[0]].tobytes() == expected.data[: expected.ends[0]].tobytes()
+
+
+def test_more_holes_and_more_text_than_room(monkeypatch):
+    monkeypatch.setattr(rewriting, "LOCAL_BYTES", 0)
+    rewriter = build_rewriter([spec.UnicodeForm("NFKC")])
+    texts = ["\ufdfa" * 3000, "e\u0301a" * 3000, "\u0301" * 3000, "", "x"]
+    done = rewriter.apply(*segments(texts), alignment=False)
+    normalize = reference([spec.UnicodeForm("NFKC")]).normalizer.normalize_str
+    found = [done.data[a:b].tobytes().decode() for a, b in zip(done.starts, done.ends, strict=True)]
+    assert found == [normalize(text) for text in texts]

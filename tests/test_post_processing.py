@@ -42,11 +42,14 @@ class Case:
         """Return EncodedTexts as the engine would make them."""
         rows = [self.raw.encode(text, is_pretokenized=is_split) for text in texts]
         flat = [(i, s, w) for row in rows for i, s, w in zip(row.ids, row.offsets, row.word_ids, strict=True)]
+        tokens = [(i, token) for row in rows for i, token in zip(row.ids, row.tokens, strict=True)]
+        shown = {number: token for number, (i, token) in enumerate(tokens) if token != self.raw.id_to_token(i)}
         return EncodedTexts(
             np.array([i for i, _, _ in flat], dtype=np.int32),
             np.cumsum([0, *(len(row.ids) for row in rows)]),
             np.array([s for _, s, _ in flat], dtype=np.int64).reshape(-1, 2),
             np.array([w for _, _, w in flat], dtype=np.int32),
+            shown or None,
         )
 
 

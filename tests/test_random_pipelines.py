@@ -22,6 +22,16 @@ def test_random_pipelines_give_what_the_reference_gives(first):
     assert total > 5 * SLICE
 
 
+def test_added_tokens_whose_ids_collide():
+    pytest.importorskip("tokenizers")
+    total = 0
+    for seed in range(5000, 5000 + 2 * SLICE):
+        compared, found = random_pipelines.compare(seed, colliding=True)
+        assert found == []
+        total += compared
+    assert total > 10 * SLICE
+
+
 def file_of(**blocks):
     model = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["\u00e3", -1.0]]}
     return jittok.load_bytes(json.dumps({"version": "1.0", "model": model, **blocks}).encode())
@@ -71,6 +81,59 @@ def test_a_token_that_the_model_makes_too_is_trimmed_as_it_is(normalized):
     tok = file_of(added_tokens=[{**added, "special": True}], post_processor=trims, pre_tokenizer=metaspace, model=model)
     assert tok.encode("a ").spans.tolist() == [[0, 1], [1, 2]]
     assert tok.encode("a \u2581").spans.tolist() == [[0, 1], [2, 3]]
+
+
+def lowercased(content, token, model):
+    added = {"id": 0, "content": content, "single_word": False, "lstrip": False, "rstrip": False, "special": True}
+    blocks = {"normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"}, "model": model}
+    return {"version": "1.0", "added_tokens": [{**added, **token}], **blocks}
+
+
+@pytest.mark.parametrize(
+    ("token", "tokens"),
+    [
+        ({"normalized": True}, ["a", "[UNK]", "[unk]", "a"]),  # the model gives the first, for the word that it lacks
+        ({"normalized": True, "rstrip": True}, ["a", "[UNK]", "[unk]\u3000 ", "a"]),
+        ({"normalized": False, "lstrip": True}, ["a", "[UNK]", " [UNK]", "a"]),
+    ],
+)
+def test_tokens_are_shown_as_they_were_found(token, tokens):
+    """What the model gives is shown as the vocabulary has it, an added token as it stands in the text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 0, "a": 1}, "unk_token": "[UNK]"}
+    content = json.dumps(lowercased("[UNK]", token, model))
+    ours, text = jittok.load_bytes(content.encode()), "a b [UNK]\u3000 A"
+    assert tokenizers.Tokenizer.from_str(content).encode(text).tokens == tokens
+    assert ours.encode(text).tokens == tokens
+    assert ours.encode_batch([text, text], spans=True)[1].tokens == tokens
+    window = ours.encode_batch([text], spans=True, max_length=3, truncation_side="left")[0]
+    assert window.tokens == tokens[1:]
+    assert ours.encode([text], is_split_into_words=True).tokens == tokens
+
+
+def test_tokens_that_share_white_space():
+    """The first one takes it, the second has what is left; white space is shown as the normalizer leaves it."""
+    tokenizers = pytest.importorskip("tokenizers")
+    given = [("<a>", "rstrip", True), ("<b>", "lstrip", True), ("<c>", "lstrip", False), ("<d>", "rstrip", False)]
+    base = {"single_word": False, "lstrip": False, "rstrip": False, "special": True}
+    added = [
+        {**base, "id": number, "content": content, side: True, "normalized": normalized}
+        for number, (content, side, normalized) in enumerate(given, 3)
+    ]
+    model = {"type": "WordLevel", "vocab": {"u": 0, "a": 1, "b": 2}, "unk_token": "u"}
+    trims = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    for post_processor in (None, trims):
+        file = {
+            "version": "1.0", "added_tokens": added, "normalizer": {"type": "NFKC"}, "pre_tokenizer": {"type": "Whitespace"},
+            "post_processor": post_processor, "model": model,
+        }  # fmt: skip
+        content = json.dumps(file)
+        ours, reference = jittok.load_bytes(content.encode()), tokenizers.Tokenizer.from_str(content)
+        for text in ("<a> \u3000<b>", "a<a> <c> <d>\u3000<b>b", "<b> <c>", "<d> <c> <a>\u3000\u00a0<b><d> a", "a <b> <c>"):
+            expected = reference.encode(text)
+            actual = ours.encode(text)
+            assert (actual.ids.tolist(), actual.tokens) == (expected.ids, expected.tokens)
+            assert actual.spans.tolist() == [list(span) for span in expected.offsets]
 
 
 def test_a_blank_that_is_put_in_front_is_not_trimmed_off_the_text():

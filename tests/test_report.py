@@ -271,7 +271,7 @@ def test_labels_and_titles_that_are_not_utf_8(tmp_path, capsys):
     path, out = tmp_path / "rows.jsonl", tmp_path / "page.html"
     path.write_text('{"text": "to be", "lang": "\\ud800"}\n', encoding="utf-8")
     assert cli.main(["report", "default", str(path), "--group", "lang", "--rounds", "0", "--out", str(out)]) == 0
-    assert 'data-value="?"' in out.read_text(encoding="utf-8")
+    assert 'data-value="\ufffd"' in out.read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed that shows the page (JITTOK_TEST_BROWSER=...)")

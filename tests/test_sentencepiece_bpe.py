@@ -453,3 +453,104 @@ def test_listed_merges(model, scheme, texts):
         "post_processor": None, "decoder": None, "model": model,
     })  # fmt: skip
     check_encodings(jittok.Tokenizer(tokenizer_json.read(content.encode(), "x")), Tokenizer.from_str(content), texts)
+
+
+# ------------------------------------------------------------------------------------- added tokens between the texts
+
+SPECIAL = ("<s>", "</s>", "<b" + MARK + ">")
+TOKENS = {**dict.fromkeys(SPECIAL, True), "<x>": False, "b" + MARK + "a": False}
+
+
+def added_token(number, content, special, normalized, strips, single_word):
+    return {
+        "id": 9000 + number, "content": content, "special": special, "normalized": normalized,
+        "lstrip": strips == "left", "rstrip": strips == "right", "single_word": single_word,
+    }  # fmt: skip
+
+
+@st.composite
+def added_tokens(draw):
+    """Added tokens of all kinds; those that strip white space do it on one side, as the reference panics else."""
+    strips = draw(st.sampled_from(["left", "right"]))
+    return [
+        added_token(
+            number, content, special, draw(st.booleans()), draw(st.sampled_from([None, strips])),
+            draw(st.sampled_from([False, False, True])),
+        )
+        for number, (content, special) in enumerate(TOKENS.items())
+        if draw(st.booleans())
+    ]  # fmt: skip
+
+
+WITH_TOKENS = st.lists(
+    st.one_of(st.sampled_from([*TOKENS, *SPECIAL, " ", MARK, "  ", "a", " b"]), st.text("ab " + MARK + "éx\n<", max_size=6)),
+    max_size=8,
+).map("".join)
+
+
+class LongWay(Engine):
+    """An engine that rewrites every text step by step, and knows where each codepoint comes from."""
+
+    def _encode_chunk(self, data, indptr, first_document, enabled, output, ends):
+        data, indptr = data[int(indptr[0]) :], indptr - indptr[0]
+        parts = self._parts(data, indptr, first_document, enabled, True)
+        wanted = output.spans is not None, output.words is not None
+        result = self._merge(parts, indptr, first_document, *wanted)
+        np.add(result.indptr[1:], output.used, out=ends)
+        output.add(result.ids, result.spans, result.word_ids, result.shown)
+
+
+def check_like_the_long_way(tok, texts, **options):
+    long_way = LongWay(tok.plan)
+    for wanted in ({}, {"spans": True}, {"words": True}, {"spans": True, "words": True}):
+        results = [encode(one, texts, **wanted, **options) for one in (tok._engine, long_way)]
+        for name in ("ids", "indptr", "spans", "word_ids"):
+            ours, expected = (getattr(result, name) for result in results)
+            assert ours is expected is None or ours.tolist() == expected.tolist(), (wanted, name)
+        assert (results[0].shown or {}) == (results[1].shown or {})
+
+
+@relaxed
+@given(
+    listed_models(),
+    st.sampled_from(["always", "first", "never", "prepend"]),
+    added_tokens(),
+    st.lists(WITH_TOKENS, min_size=1, max_size=4),
+)
+def test_added_tokens_in_texts(model, scheme, added, texts):
+    blank = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
+    prepend = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, blank]}
+    metaspace = {"type": "Metaspace", "replacement": MARK, "prepend_scheme": scheme, "split": False}
+    content = json.dumps({
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
+        "normalizer": prepend if scheme == "prepend" else None,
+        "pre_tokenizer": None if scheme == "prepend" else metaspace,
+        "post_processor": None, "decoder": None, "model": model,
+    })  # fmt: skip
+    tok = jittok.Tokenizer(tokenizer_json.read(content.encode(), "x"))
+    check_encodings(tok, Tokenizer.from_str(content), texts)
+    for special in ("parse", {token["content"] for token in added[::2] if token["special"]}):
+        check_like_the_long_way(tok, texts, special=special)
+
+
+@functools.cache
+def real_with_tokens(name):
+    tok = jittok.load(model_path(name))
+    return tok, [content for content in tok.special_tokens if content][:6]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*(f"sp-bpe/{name}/tokenizer.json" for name in JSON), "sp-bpe/barthez", "gguf/llama-spm"],
+)
+def test_added_tokens_in_texts_of_real_models(name):
+    tok, tokens = real_with_tokens(name)
+    generator = random.Random(7)
+    texts = []
+    for text in documents(8):
+        cuts = sorted(generator.sample(range(len(text) + 1), min(6, len(text))))
+        pieces = [text[i:j] for i, j in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        texts.append("".join(piece + generator.choice([*tokens, *tokens, MARK, "  ", ""]) for piece in pieces))
+    texts += ["", tokens[0], tokens[0] * 3, " " + tokens[0] + " ", MARK + tokens[0] + MARK, tokens[0] + "a" + tokens[0]]
+    for special in ("parse", "text", {tokens[0]}):
+        check_like_the_long_way(tok, texts, special=special)

@@ -328,6 +328,52 @@ def test_impossible_files_are_refused(code):
 
 
 @needs_code_files
+def test_old_versions_go_and_nothing_else(tmp_path):
+    names = [f"{number:024x}" for number in range(7)]
+    for name in [*names, "documents", "abc", "F" * 24]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "letter").write_text("dear")
+    (tmp_path / ("f" * 24)).write_text("a file")
+    for age, name in enumerate(names):
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    _jit._drop_old_versions(tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {*names[: _jit.KEPT_VERSIONS], "documents", "abc", "F" * 24, "f" * 24}
+
+
+def test_an_empty_variable_is_none(monkeypatch):
+    monkeypatch.setenv("JITTOK_CACHE_DIR", "")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    assert _jit.cache_root().name == "jittok" and _jit.cache_root().is_absolute()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_locks_of_a_process_forked_while_a_thread_compiles(monkeypatch):
+    held, done = threading.Event(), threading.Event()
+    lock = threading.RLock()
+
+    def hold():
+        with lock:
+            held.set()
+            done.wait(60)
+
+    monkeypatch.setattr(_jit, "_lock", lock)
+    monkeypatch.setattr(_jit, "_forked_while_compiling", False)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            is_right = _jit._lock.acquire(blocking=False) and _jit._forked_while_compiling
+            os._exit(0 if is_right else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert _jit._lock is lock
+    finally:
+        done.set()
+        thread.join()
+
+
 def test_cache_that_cannot_be_written_warns_once(tmp_path, empty_cache, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JITTOK_CACHE_DIR", str(tmp_path / "file" / "cache"))

@@ -23,13 +23,13 @@ LAYERS = [
     ["jittok.errors"],
     ["jittok.spec", "jittok.tables", "jittok.memory", "jittok.ranges", "jittok.threads"],
     ["jittok.unicode"],
-    ["jittok._jit", "jittok._native", "jittok._linker", "jittok._compiler", "jittok._mask_code", "jittok._background"]
-    + ["jittok.kernels.machine", "jittok.kernels.machine_code"],
+    ["jittok._jit", "jittok._native", "jittok._linker", "jittok._arguments", "jittok._compiler", "jittok._mask_code"]
+    + ["jittok._background", "jittok.kernels.machine", "jittok.kernels.machine_code"],
     ["jittok.kernels"],
     ["jittok.text", "jittok._strings", "jittok.token_columns", "jittok.vocabulary", "jittok.added_tokens"]
     + ["jittok.build"]
     + ["jittok.sampling", "jittok.merge_sampling"],
-    ["jittok.rewriting"],
+    ["jittok.rewriting", "jittok.local_rewriting"],
     ["jittok.build.plan"],
     ["jittok.encodings", "jittok.painting"],
     ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],
@@ -50,7 +50,7 @@ LAYERS = [
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 #: The only modules that know Numba.
-NUMBA_USERS = re.compile(r"jittok\.(_jit|_native|_compiler|_mask_code|_background|kernels\.machine(_code)?)")
+NUMBA_USERS = re.compile(r"jittok\.(_jit|_native|_compiler|_arguments|_mask_code|_background|kernels\.machine(_code)?)")
 
 
 def module_name(path):

@@ -392,7 +392,9 @@ def test_bad_sources(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(FormatError, match=name):
             jittok.count_words(tmp_path / name)
-    for argument in ({"errors": "ignore"}, {"threads": 0}, {"memory_limit": 0}, {"memory_limit": "1 GB"}):
+    with pytest.raises(ArgumentTypeError, match="memory_limit"):
+        jittok.count_words(["a"], memory_limit="1 GB")
+    for argument in ({"errors": "ignore"}, {"threads": 0}, {"memory_limit": 0}, {"memory_limit": True}):
         with pytest.raises(ArgumentError):
             jittok.count_words(["a"], **argument)
 

@@ -111,7 +111,7 @@ def test_tokenizers(tmp_path):
         assert trained.encode(text).ids.tolist() == theirs.encode(text).ids
     assert json.loads(path.read_text())["model"]["type"] == "WordPiece"
     lines = tmp_path / "vocab.txt"
-    with pytest.warns(ConversionWarning, match="vocab.txt alone"):
+    with pytest.warns(ConversionWarning, match="readers of a vocab.txt put"):
         trained.save(lines)
     assert lines.read_text(encoding="utf-8").splitlines() == tokens_of(trained)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
 import json
 import math
 import random
@@ -9,6 +11,9 @@ import random
 import pytest
 from sentencepiece_files import content
 
+import jittok
+from jittok import rewriting
+from jittok.build.charsmap import compile_charsmap, named_charsmap
 from jittok.errors import FormatError
 from jittok.formats import tokenizer_json
 from jittok.spec import DecodeMetaspace, Metaspace, TokenizerSpec, UnigramModel
@@ -140,3 +145,154 @@ def test_metaspace_is_kept(scheme, split):
     assert spec.pre_tokenizers == (Metaspace("\u2581", scheme, split),)
     assert spec.decoders == (DecodeMetaspace("\u2581", scheme),)
     assert tokenizer_json.read(tokenizer_json.write(spec), "x") == spec
+
+
+# ------------------------------------------------------------------------------------- Metaspace in one pass
+
+MARK = "\u2581"
+PIECES = [["<unk>", 0.0], [MARK, -3.0], ["a", -4], ["b", -4.5]]
+PIECES += [[MARK + "a", -3.5], ["ab", -5], [MARK + "ab", -5.2], ["e", -5]]
+PIECES += [["\xe9", -6], [" ", -2], ["  ", -1], [MARK + MARK, -1.0]]
+PIECES += [["a" + MARK, -1], ["\n", -6], ["</s>", -9], ["x", -7.5]]
+BYTES = [[f"<0x{byte:02X}>", -9.0] for byte in range(256)]
+MODELS = {
+    "unigram": {"type": "Unigram", "unk_id": 0, "vocab": PIECES},
+    "unigram with bytes": {"type": "Unigram", "unk_id": 0, "vocab": PIECES + BYTES, "byte_fallback": True},
+    "unigram with the bytes of marks": {
+        "type": "Unigram", "unk_id": 0, "vocab": [pair for pair in PIECES if MARK not in pair[0]] + BYTES,
+        "byte_fallback": True,
+    },
+    "bpe": {
+        "type": "BPE", "vocab": {piece: number for number, (piece, _) in enumerate(PIECES)}, "unk_token": "<unk>",
+        "merges": [[MARK, "a"], ["a", "b"], [MARK + "a", "b"], [MARK, MARK], ["a", MARK], [" ", " "]], "fuse_unk": True,
+    },
+}  # fmt: skip
+ADDED = [
+    {"id": 14, "content": "</s>", "normalized": False, "special": True, "lstrip": False},
+    {"id": 500, "content": "<x>", "normalized": False, "special": False, "lstrip": True},
+    {"id": 501, "content": "ab b", "normalized": True, "special": False, "lstrip": False},
+]
+TEXT_PARTS = [" ", "  ", "\n", "\t", MARK, MARK + MARK, "a", "b", "ab"]
+TEXT_PARTS += ["\xe9", "e\u0301", "\u0301", "\u200d", "\u0600", "\xa0"]
+TEXT_PARTS += ["\u3000", "\x85", "\x1c", "\x00", "``", "`", "\u4e2d"]
+TEXT_PARTS += ["\ufb01", "</s>", "<x>", "ab b", "\r\n", "\u200b", "xxx"]
+TEXT_PARTS += ["\u2028", "\u2003", "\u1680", "\u205f", "\u2580", "\xc3", "x" * 70, "a " * 40]
+
+
+def normalizers():
+    charsmap = base64.b64encode(named_charsmap("nmt_nfkc")).decode()
+    precompiled = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    blanks = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": MARK}
+    quotes = {"type": "Replace", "pattern": {"String": "``"}, "content": '"'}
+    yield None
+    yield {"type": "Sequence", "normalizers": [precompiled, strip, blanks]}
+    yield {"type": "Sequence", "normalizers": [quotes, {"type": "NFKD"}, {"type": "StripAccents"}, precompiled]}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("separates", [True, False])
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+def test_metaspace_in_one_pass(model, separates, scheme, monkeypatch):
+    monkeypatch.setattr(rewriting, "LOCAL_BYTES", 0)
+    source = random.Random(f"{model}{separates}{scheme}")
+    metaspace = {"type": "Metaspace", "replacement": MARK, "prepend_scheme": scheme, "split": True}
+    both = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
+    for normalizer, added in itertools.product(normalizers(), ([], ADDED)):
+        tokens = [{"single_word": False, "rstrip": False, **token} for token in added]
+        text = document(
+            MODELS[model], normalizer=normalizer, pre_tokenizer=both if separates else metaspace, added_tokens=tokens
+        )
+        theirs, ours = tokenizer(text), jittok.Tokenizer(tokenizer_json.read(text.encode(), "x"))
+        takes_blanks = "bytes of marks" not in model and (scheme == "always" or not separates)
+        assert (ours.plan.marks is not None) == takes_blanks or model == "bpe"
+        texts = ["", " ", "   ", MARK, " " + MARK, MARK + " ", " a", "a ", " " * 200, MARK * 70, ("a " * 31 + MARK) * 9]
+        lengths = [source.choice([1, 2, 3, 5, 9, 20]) for _ in range(40)]
+        texts += ["".join(source.choice(TEXT_PARTS) for _ in range(length)) for length in lengths]
+        if scheme == "first" and normalizer is not None:
+            # What the reference takes for the beginning of a text depends on its offsets, which are not right where
+            # a normalizer leaves out or replaces what it begins with.
+            texts = ["a" + text for text in texts]
+        encoded = [theirs.encode(text) for text in texts]
+        # Without spans all is done in one pass, with spans step by step.
+        for options in ({}, {"spans": True}):
+            batch = ours.encode_batch(texts, **options)
+            found = batch.to_lists()
+            assert found == [encoding.ids for encoding in encoded]
+        for text, encoding in zip(texts[:20], encoded, strict=False):
+            assert list(ours.encode(text).word_ids) == encoding.word_ids, text
+
+
+@pytest.mark.parametrize("name", ["unigram/t5-small", "unigram/xlnet-base-cased", "unigram/nmt-joint", "sp-bpe/barthez"])
+def test_metaspace_of_real_files(name, monkeypatch):
+    text = content(f"{name}/tokenizer.json").decode()
+    theirs, ours = tokenizer(text), jittok.Tokenizer(tokenizer_json.read(text.encode(), name))
+    assert ours.plan.marks is not None
+    monkeypatch.setattr(rewriting, "LOCAL_BYTES", 0)
+    source = random.Random(name)
+    texts = ["".join(source.choice(TEXT_PARTS) for _ in range(source.choice([2, 5, 20]))) for _ in range(300)]
+    # Two words more than a chunk of text has.
+    texts.append("word \u2581\n" * 90_000 + "\xe9")
+    expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    assert ours.encode_batch(texts, add_special_tokens=False).to_lists() == expected
+
+
+# ----------------------------------------------------------------------------- steps that look at what others leave
+
+
+def _replace(pattern, content):
+    return {"type": "Replace", "pattern": {"String": pattern}, "content": content}
+
+
+def _itself(character):
+    charsmap = base64.b64encode(compile_charsmap({character: character})).decode()
+    return {"type": "Precompiled", "precompiled_charsmap": charsmap}
+
+
+def _unigram(characters, **changes):
+    model = {"type": "Unigram", "unk_id": 0, "byte_fallback": False,
+             "vocab": [["<unk>", 0.0], *([character, -1.0] for character in characters)]}  # fmt: skip
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": None, "post_processor": None, "decoder": None, "model": model, **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ([_replace("ab", "a"), _replace("ac", "y")], "abc"),
+        ([_replace("ab", "a"), _replace("abb", "c")], "xabbbx"),
+        ([_replace("ab", "xa"), _replace("ac", "y")], "abc"),
+        ([{"type": "NFC"}, _replace("ab", "a"), _replace("ac", "c")], "abc"),
+        ([_replace("ab", "xa"), _replace("ac", "y"), {"type": "NFC"}], "abc"),
+        ([_replace("  ", " "), _replace("   ", "y")], "a      b    c"),
+        ([_itself("a")], "a\u0316"),
+        ([_itself("가")], "x가\u0316y"),
+    ],
+)
+def test_steps_that_look_further_together(monkeypatch, steps, text):
+    monkeypatch.setattr(rewriting, "LOCAL_BYTES", 0)
+    block = _unigram("abcxy 가\u0316", normalizer={"type": "Sequence", "normalizers": steps})
+    reference = tokenizer(json.dumps(block)).encode(text).ids
+    tok = jittok.load_bytes(json.dumps(block).encode())
+    for _ in range(2):
+        assert [row.ids.tolist() for row in tok.encode_batch([text] * 3)] == [reference] * 3
+        assert tok.count(text) == len(reference)
+        assert tok.encode(text).ids.tolist() == reference
+
+
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+@pytest.mark.parametrize("pieces", ["ab", "ab\u2581", "ab "])
+def test_bytes_of_a_mark_that_is_no_piece(scheme, pieces):
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": True}
+    block = _unigram(pieces, pre_tokenizer=metaspace)
+    block["model"]["byte_fallback"] = True
+    block["model"]["vocab"] += [[f"<0x{byte:02X}>", -9.0] for byte in range(256)]
+    reference = tokenizer(json.dumps(block))
+    tok = jittok.load_bytes(json.dumps(block).encode())
+    for text in ("a b", " a", "a\u2581b \u0436", "  "):
+        expected = reference.encode(text).ids
+        assert tok.encode_batch([text, text])[1].ids.tolist() == expected
+        assert tok.encode(text).ids.tolist() == expected
+        assert tok.count(text) == len(expected)

@@ -73,22 +73,26 @@ def build_added_tokens(
 
     added = AddedTokens.of(tokens)
     contents = [content.encode("utf-8", "surrogatepass") for content in added.contents]
-    indptr = np.zeros(len(contents) + 1, dtype=np.int64)
-    indptr[1:] = np.cumsum(np.fromiter(map(len, contents), dtype=np.int64, count=len(contents)))
-    lengths = np.diff(indptr)
     # Zeros around, so that eight bytes can be read at any place, and before it.
     data = read_only(np.frombuffer(bytes(8) + b"".join(contents) + bytes(8), dtype=np.uint8))
-    indptr = read_only(indptr + 8)
-    order = np.flatnonzero(lengths)
-    endings = _endings(_last_bytes(data, indptr[order + 1], lengths[order]), kernels.MAX_ENDINGS)
-    has_trie = len(order) > 0 and not len(endings)
-    max_length = lengths.max(initial=0)
+    lengths = np.array([*map(len, contents)], dtype=np.int64)
+    indptr = np.full(len(contents) + 1, 8, dtype=np.int64)
+    indptr[1:] += np.cumsum(lengths)
+    indptr = read_only(indptr)
+    max_length = max(map(len, contents), default=0)
+    if len(contents) <= _FEW:
+        ends = {content[-2:] for content in contents if content}
+    else:
+        order = np.flatnonzero(lengths)
+        ends = _last_bytes(data, indptr[order + 1], lengths[order])
+    endings = _endings(ends, kernels.MAX_ENDINGS)
+    has_trie = max_length > 0 and not len(endings)
     numbers = np.zeros(tables.ADDED_TOKENS_NUMBERS, dtype=np.int64)
     numbers[tables.ADDED_TOKENS_MAX_LENGTH] = max_length
     numbers[tables.ADDED_TOKENS_SKIPPING] = int(skipping)
     numbers[tables.ADDED_TOKENS_ASCII_SPACE] = int(ascii_space)
     automaton = _automaton(data, indptr, contents, has_trie and max_length <= _LONG)
-    trie = _trie(data, indptr, has_trie, numbers)
+    trie = _trie(data, indptr, numbers) if has_trie else _no_trie(numbers)
     word_page_of, word_class_of = _word_classes(added)
     return tables.AddedTokenTables(
         ids=read_only(added.ids.astype(np.int32)),
@@ -109,6 +113,8 @@ def _automaton(
     """The automaton's fields of :class:`~jittok.tables.AddedTokenTables`; `is_empty`: of one without tokens."""
     from jittok.kernels import added_tokens as kernels
 
+    if not is_empty and len(data) < _TINY:
+        return _tiny_automaton(contents)
     order = np.zeros(0, np.int32) if is_empty else _sorted_backwards(data, indptr, contents)
     n_bytes = int(np.diff(indptr)[order].sum())
     child_start = np.zeros(n_bytes + 2, dtype=np.int32)
@@ -118,13 +124,7 @@ def _automaton(
     strings = np.zeros(n_bytes, dtype=np.uint8)
     scratch = np.zeros((4, len(order)), dtype=np.int32)
     arguments = (read_only(order), indptr, data, child_start, labels, fallback, longest, strings, scratch)
-    build = _choose(kernels.build_automaton, n_bytes, arguments)
-    if build is kernels.build_automaton:
-        n_states = build(*arguments)
-    else:
-        # Single items of a memoryview are read twice as fast as those of an array.
-        views: list[Any] = [memoryview(array) for array in arguments]  # type: ignore[arg-type]
-        n_states = build(*views)
+    n_states = _choose(kernels.build_automaton, n_bytes, arguments)(*arguments)
     # Most tokens begin or end alike, so that far less is used than there might have been.
     used = {
         name: array[:n_states].copy()
@@ -137,6 +137,54 @@ def _automaton(
     return {"child_start": child_start, "root_next": root_next, **used}
 
 
+def _tiny_automaton(contents: list[bytes]) -> dict[str, NDArray[Any]]:
+    """What the kernel ``build_automaton`` makes of some bytes, which takes longer to be loaded."""
+    labels, fallback, longest, child_start = [0], [0], [-1], [1]
+    children: list[dict[int, int]] = [{}]
+    active = [(contents[number][::-1], 0, number) for number in _few_backwards(contents)]
+    depth = 0
+    while active:
+        longer = []
+        for string, state, number in active:
+            byte = string[depth]
+            child = children[state].get(byte)
+            if child is None:
+                child = children[state][byte] = len(labels)
+                while len(child_start) <= state:
+                    child_start.append(child)
+                # The fallback: the first state on the parent's chain that has such a child.
+                chain = state
+                target = 0
+                while chain and not target:
+                    chain = fallback[chain]
+                    target = children[chain].get(byte, 0)
+                labels.append(byte)
+                fallback.append(target)
+                longest.append(-1)
+                children.append({})
+            if len(string) == depth + 1:
+                longest[child] = number
+            else:
+                longer.append((string, child, number))
+        active = longer
+        depth += 1
+    n_states = len(labels)
+    child_start += [n_states] * (n_states + 1 - len(child_start))
+    for state in range(1, n_states):
+        if longest[state] < 0:
+            longest[state] = longest[fallback[state]]
+    root_next = [0] * 256
+    for byte, child in children[0].items():
+        root_next[byte] = child
+    return {
+        "child_start": np.array(child_start, np.int32),
+        "root_next": np.array(root_next, np.int32),
+        "labels": np.array(labels, np.uint8),
+        "fallback": np.array(fallback, np.int32),
+        "longest": np.array(longest, np.int32),
+    }
+
+
 def _choose(kernel: Any, n_bytes: int, arguments: tuple[Any, ...]) -> Any:
     """The kernel, or its plain Python where that is done sooner."""
     if n_bytes < _TINY or (n_bytes < _SMALL and not is_compiled(kernel, *arguments)):
@@ -145,27 +193,20 @@ def _choose(kernel: Any, n_bytes: int, arguments: tuple[Any, ...]) -> Any:
 
 
 def _trie(
-    data: NDArray[np.uint8], indptr: NDArray[np.int64], has_trie: bool, numbers: NDArray[np.int64]
+    data: NDArray[np.uint8], indptr: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
-    """The trie's fields of :class:`~jittok.tables.AddedTokenTables`; those of no tokens without `has_trie`.
+    """The trie's fields of :class:`~jittok.tables.AddedTokenTables`. What belongs to it of `numbers` is written."""
+    from jittok.kernels.added_prefixes import insert_tokens
 
-    What belongs to it of `numbers` is written.
-    """
-    begins, lengths = indptr[:-1], np.diff(indptr)
-    if not has_trie:
-        begins, lengths = begins[:0], lengths[:0]
+    lengths = np.diff(indptr)
     n_edges = int(((lengths + 7) >> 3).sum())
     bits = max(2 * n_edges, 2).bit_length()
     shift = numbers[tables.ADDED_TOKENS_SLOT_SHIFT] = 64 - bits
     slots = np.zeros(2 << bits, dtype=np.uint64)
     edge_tokens, edge_nodes = np.full(1 << bits, -1, dtype=np.int32), np.full(1 << bits, -1, dtype=np.int32)
     node_kinds = np.zeros(n_edges + 1, dtype=np.uint8)
-    n_nodes = 1
-    if has_trie:
-        from jittok.kernels.added_prefixes import insert_tokens
-
-        arguments = indptr, data, int(shift), slots, edge_tokens, edge_nodes, node_kinds
-        n_nodes = _choose(insert_tokens, int(lengths.sum()), arguments)(*arguments)
+    arguments = indptr, data, int(shift), slots, edge_tokens, edge_nodes, node_kinds
+    n_nodes = _choose(insert_tokens, int(lengths.sum()), arguments)(*arguments)
     # The edges from the root are the beginnings of all tokens, each once.
     owners = slots[1::2]
     at_root = np.flatnonzero((owners > 0) & (owners < 16))
@@ -177,13 +218,34 @@ def _trie(
     shift = numbers[tables.ADDED_TOKENS_SEEN_SHIFT] = 64 - bits
     seen = _bitmap((chunks ^ length.astype(np.uint64)) * factor >> np.uint64(shift), bits)
     return {
-        "prefixes": _prefixes(words, length, numbers) if has_trie else np.zeros(0, dtype=np.uint32),
-        "beginnings": _beginnings(words, length, numbers) if has_trie else np.zeros(1, dtype=np.uint64),
+        "prefixes": _prefixes(words, length, numbers),
+        "beginnings": _beginnings(words, length, numbers),
         "seen": seen.view(np.uint64),
         "slots": slots,
         "edge_tokens": edge_tokens,
         "edge_nodes": edge_nodes,
         "node_kinds": node_kinds[:n_nodes].copy(),
+    }
+
+
+def _no_trie(numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The same of a trie of no tokens."""
+    numbers[tables.ADDED_TOKENS_SLOT_SHIFT] = 62
+    numbers[tables.ADDED_TOKENS_SEEN_SHIFT] = 58
+    return _empty_trie()
+
+
+@cache
+def _empty_trie() -> dict[str, NDArray[Any]]:
+    nothing = read_only(np.full(4, -1, dtype=np.int32))
+    return {
+        "prefixes": read_only(np.zeros(0, dtype=np.uint32)),
+        "beginnings": read_only(np.zeros(1, dtype=np.uint64)),
+        "seen": read_only(np.zeros(1, dtype=np.uint64)),
+        "slots": read_only(np.zeros(8, dtype=np.uint64)),
+        "edge_tokens": nothing,
+        "edge_nodes": nothing,
+        "node_kinds": read_only(np.zeros(1, dtype=np.uint8)),
     }
 
 
@@ -300,11 +362,7 @@ def _sorted_backwards(
     Of equal ones the first is taken. String i is ``data[indptr[i]:indptr[i + 1]]`` and ``contents[i]``.
     """
     if len(contents) <= _FEW:
-        kept: list[int] = []
-        for content, string in sorted((content[::-1], number) for number, content in enumerate(contents) if content):
-            if not kept or contents[kept[-1]][::-1] != content:
-                kept.append(string)
-        return np.array(kept, np.int32)
+        return np.array(_few_backwards(contents), np.int32)
     begins, ends = indptr[:-1], indptr[1:]
     order = np.flatnonzero(begins < ends)
     group = np.zeros(len(order), np.int64)  # equal for strings that are not told apart yet
@@ -346,6 +404,17 @@ def _sorted_backwards(
             open_places = open_places[goes_on]
         depth += 8
     return order.astype(np.int32)
+
+
+def _few_backwards(contents: list[bytes]) -> list[int]:
+    """As :func:`_sorted_backwards`, of a few strings."""
+    kept: list[int] = []
+    last = b""
+    for content, number in sorted([(content[::-1], number) for number, content in enumerate(contents)]):
+        if content != last:
+            kept.append(number)
+        last = content
+    return kept
 
 
 def _word_classes(tokens: AddedTokens) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:

@@ -64,8 +64,18 @@ def crossed_junctions(
         right[other] = np.where(is_whole, whole, PARTIAL | first)
         left[other] = np.where(is_whole, whole, PARTIAL | last_byte)
     inside = ~begins[at[1:]] & np.repeat(chosen, lengths)[at[1:]]
-    keys = (left[:-1] << 22 | right[1:])[inside].astype(np.uint64)
-    keys = sorted_unique(keys)
+    return junction_bitmap((left[:-1] << 22 | right[1:])[inside])
+
+
+def junction_bitmap(junctions: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The same of junctions, as :func:`crossed_junctions` says what they are.
+
+    Parameters
+    ----------
+    junctions : int64[n]
+        In any order, and any number of times.
+    """
+    keys = sorted_unique(junctions.astype(np.uint64))
     bits = max(64, min(1 << int(BITS_PER_JUNCTION * max(len(keys), 1) - 1).bit_length(), MOST_BITS))
     with np.errstate(over="ignore"):
         hashes = keys * FACTOR >> np.uint64(64 - (bits.bit_length() - 1))

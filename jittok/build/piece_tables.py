@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jittok.build.hash_tables import EMPTY, fill_slots, hash_key
-from jittok.build.junctions import crossed_junctions
+from jittok.build.junctions import junction_bitmap
 from jittok.build.merge_tables import MOST_TOKENS, NO_MERGE, _direct_slots, _pair_slots
 from jittok.errors import UnsupportedError
 from jittok.spec import BPEModel
@@ -291,15 +292,6 @@ def split_pattern(spanned: Sequence[str] | Columns, known: Callable[[str], bool]
     known
         Whether a character may be a joiner or a loner.
     """
-    group: dict[str, str] = {}
-
-    def find(character: str) -> str:
-        while group.setdefault(character, character) != character:
-            group[character] = group[group[character]]
-            character = group[character]
-        return character
-
-    joined: set[str] = set()
     # Strings follow one another, each with a character in front that stands for a bound.
     columns = spanned if isinstance(spanned, Columns) else columns_of(spanned)
     codes, ends = _codepoints(columns)
@@ -308,26 +300,43 @@ def split_pattern(spanned: Sequence[str] | Columns, known: Callable[[str], bool]
     codes = codes.astype(np.uint64)
     pairs = sorted_unique(codes[:-1] << np.uint64(32) | codes[1:])
     lefts, rights = pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF)
-    bounds = np.array([ord(MARK), ord(_BOUND)], np.uint64)
-    before = not (~np.isin(lefts, bounds) & (rights == ord(MARK))).any()
-    after = not ((lefts == ord(MARK)) & ~np.isin(rights, bounds)).any()
+    left_marks, right_marks = lefts == ord(MARK), rights == ord(MARK)
+    left_inner, right_inner = ~(left_marks | (lefts == ord(_BOUND))), ~(right_marks | (rights == ord(_BOUND)))
+    before = not (left_inner & right_marks).any()
+    after = not (left_marks & right_inner).any()
     if not before:
         return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
-    inside = ~(np.isin(lefts, bounds) | np.isin(rights, bounds))
-    for left, right in zip(map(chr, lefts[inside].tolist()), map(chr, rights[inside].tolist()), strict=True):
-        joined.update((left, right))
-        group[find(left)] = find(right)
-    ascii_characters = [chr(i) for i in range(128) if chr(i) != " "]
-    others = {find(c) for c in joined if not known(c) or (c < "\x80" and c.isalnum())}
-    marks = {find(c) for c in ascii_characters if c in joined} - others
-    joiners = sorted(c for c in joined if find(c) in marks)
-    loners = [c for c in ascii_characters if c not in joined and known(c)]
+    inside = left_inner & right_inner
+    group = _groups(lefts[inside].tolist(), rights[inside].tolist())
+    others = {root for code, root in group.items() if not known(chr(code)) or (code < 0x80 and chr(code).isalnum())}
+    marks = {root for code, root in group.items() if code < 0x80} - others
+    joiners = [chr(code) for code in sorted(group) if group[code] in marks]
+    loners = [chr(code) for code in range(128) if code != 0x20 and code not in group and known(chr(code))]
     parts = [_character_class(joiners) + "+"] if joiners else []
     parts += [_character_class(loners)] if loners else []
     if not parts:
         return f"[ {MARK}]*[^ {MARK}]+|[ {MARK}]+"
     rest = _character_class([" ", MARK, *joiners, *loners], "^") + "+"
     return f"[ {MARK}]*(?:{'|'.join([rest, *parts])})|[ {MARK}]+"
+
+
+def _groups(left: list[int], right: list[int]) -> dict[int, int]:
+    """For each number in pairs, one that stands for all that pairs join it with."""
+    group: dict[int, int] = {}
+    for one, other in zip(left, right, strict=True):
+        while (above := group.setdefault(one, one)) != one:
+            group[one] = group[above]
+            one = above
+        while (above := group.setdefault(other, other)) != other:
+            group[other] = group[above]
+            other = above
+        group[one] = other
+    for number in group:
+        root = number
+        while group[root] != root:
+            root = group[root]
+        group[number] = root
+    return group
 
 
 def _codepoints(columns: Columns) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -627,12 +636,12 @@ class _Builder:
 
     def _trie(self) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
         """The trie of user-defined symbols of more than one character, and of shorter ones that begin them."""
+        if not self.defined:
+            return _no_trie()
         symbols = dict(self.defined)
-        single: dict[str, int] = {}
-        if symbols:
-            of_units = self.tokens[1 : len(self.units) + 1]
-            is_defined = (of_units >= 0) & (self.types[of_units] == USER_DEFINED)
-            single = {chr(self.units[i]): i + 1 for i in np.flatnonzero(is_defined).tolist()}
+        of_units = self.tokens[1 : len(self.units) + 1]
+        is_defined = (of_units >= 0) & (self.types[of_units] == USER_DEFINED)
+        single = {chr(self.units[i]): i + 1 for i in np.flatnonzero(is_defined).tolist()}
         symbols.update(single)
         edges: dict[tuple[int, int], int] = {}
         ends: dict[int, int] = {}
@@ -653,7 +662,19 @@ class _Builder:
         chosen = np.zeros(self.n_pieces, np.bool_)
         chosen[merged] = True
         chosen[self.tokens[list(self.defined.values())]] = True
-        return crossed_junctions(self.bytes, self.indptr, chosen)
+        inside = np.repeat(chosen, self.n_characters)
+        inside[self.ends[:-1][self.n_characters > 0]] = False
+        codes = self.codes.astype(np.int64)
+        if self.mark:
+            codes[codes == ord(MARK)] = 0x20
+        at = np.flatnonzero(inside)
+        return junction_bitmap(codes[at - 1] << 22 | codes[at])
+
+
+@cache
+def _no_trie() -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """The trie of no symbols."""
+    return read_only(np.full(8, EMPTY, np.uint64)), read_only(np.full(1, -1, np.int32))
 
 
 def _read_only(tables: PieceTables) -> PieceTables:

@@ -43,6 +43,7 @@ from jittok.spec import (
     WordPieceModel,
 )
 from jittok.tables import (
+    PIECE_MARK,
     TOKEN_NORMALIZED,
     AddedTokenTables,
     MergeTables,
@@ -51,7 +52,7 @@ from jittok.tables import (
     SplitTables,
     UnigramTables,
 )
-from jittok.token_columns import ids_of
+from jittok.token_columns import id_bounds
 from jittok.unicode.intervals import EMPTY
 
 # What builds tables is imported where it is needed: a jittok file brings most of them along.
@@ -116,6 +117,22 @@ class AddedTokenStage:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkStage:
+    """Write text as Metaspace makes it, with U+0020 for each U+2581: all stages in one, where positions do not matter.
+
+    Attributes
+    ----------
+    separates
+        Whether white space separates words and is left out, as by WhitespaceSplit; then each word gets U+2581 in front.
+    prefix
+        Which texts get it in front otherwise: "always", "first" (what a document begins with) or "never".
+    """
+
+    separates: bool
+    prefix: Literal["always", "first", "never"]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """All steps from text to ids, in the order in which they run.
 
@@ -145,9 +162,14 @@ class Plan:
         Whether what the stages leave is one pre-token each: the last cut is made for speed alone.
     blank_prefix
         See :func:`blank_prefix`.
+    marks
+        What does the work of all stages where no positions are asked for; None: nothing does. Then `last_split` cuts
+        before blanks and U+2581, which are the same to the model.
     is_sentencepiece
         Whether the reference is sentencepiece, by whose rule all but the last token of a character's bytes have empty
         spans.
+    shows_found
+        Whether added tokens are shown as they were found, with the white space that they took with them.
     """
 
     added_tokens: AddedTokens
@@ -159,7 +181,9 @@ class Plan:
     model: ModelTables
     whole: bool = False
     blank_prefix: str | None = None
+    marks: MarkStage | None = None
     is_sentencepiece: bool = False
+    shows_found: bool = False
     later_tokens: tuple[AddedTokenStage, ...] = ()
     codes: MarianModel | None = None
 
@@ -193,7 +217,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     FormatError
         The model contradicts itself.
     """
-    normalizer = _normalizer(spec)
+    normalizer = normalizer_of(spec)
     stages, last, skips_blanks = _stages(
         spec.pre_tokenizers,
         may_skip_blanks=isinstance(spec.model, WordPieceModel | WordLevelModel),
@@ -201,6 +225,9 @@ def build_plan(spec: TokenizerSpec) -> Plan:
     )
     model = _model_tables(spec, skips_blanks)
     whole = last is _whole_split()
+    marks = _mark_stage(spec, model)
+    if marks is not None:
+        whole, last = False, _cut_tables("split", BEFORE_MARKS_PATTERN)[0]
     if whole and isinstance(model, PieceTables):
         from jittok.build.piece_tables import word_pattern
 
@@ -212,6 +239,7 @@ def build_plan(spec: TokenizerSpec) -> Plan:
         last_split=last,
         model=model,
         whole=whole,
+        marks=marks,
     )
 
 
@@ -229,7 +257,7 @@ def can_wait(spec: TokenizerSpec) -> bool:
         As :func:`build_plan`, of the steps before the model: what their patterns come to is made now, and kept.
     """
     model = spec.model
-    if isinstance(model, WordPieceModel | WordLevelModel):
+    if isinstance(model, (WordPieceModel, WordLevelModel)):
         size = len(model.vocab)
         is_sure = isinstance(model, WordLevelModel) or model.max_input_chars_per_word >= 0
     elif isinstance(model, BPEModel):
@@ -241,19 +269,23 @@ def can_wait(spec: TokenizerSpec) -> bool:
         return False
     if not is_sure or size + len(spec.added) > _MOST_WAITING:
         return False
-    try:
-        ids = ids_of(model.vocab)
-    except OverflowError:
+    least, greatest = id_bounds(model.vocab)
+    if least < 0 or greatest >= _MOST_WAITING_ID:
         return False
-    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < _MOST_WAITING_ID:
-        return False
-    _normalizer(spec)
-    _stages(
-        spec.pre_tokenizers,
-        may_skip_blanks=not isinstance(model, BPEModel),
-        takes_bytes=is_byte_level(spec),
-    )
+    _check_steps(spec.normalizers, spec.pre_tokenizers, not isinstance(model, BPEModel), is_byte_level(spec))
     return True
+
+
+@lru_cache(maxsize=64)
+def _check_steps(
+    normalizers: tuple[Normalizer, ...], pre_tokenizers: tuple[PreTokenizer, ...], may_skip_blanks: bool, takes_bytes: bool
+) -> None:
+    """Raise for steps that cannot be built. What was found to be right is kept: the same steps come again and again."""
+    if normalizers:
+        from jittok.rewriting import build_rewriter
+
+        build_rewriter(normalizers)
+    _stages(pre_tokenizers, may_skip_blanks=may_skip_blanks, takes_bytes=takes_bytes)
 
 
 def is_byte_level(spec: TokenizerSpec) -> bool:
@@ -306,6 +338,7 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
             unknown=len(spec.model.pieces) if unknown is None else unknown,
             is_missing=unknown is None,
             byte_fallback=spec.model.byte_fallback,
+            space_as_blank=mark_steps(spec) is not None and _unigram_takes_blanks(spec.model),
         )
     if isinstance(spec.model, SentencePieceModel):
         return _sentencepiece_tables(spec, spec.model)
@@ -314,7 +347,9 @@ def _model_tables(spec: TokenizerSpec, skips_blanks: bool) -> ModelTables:
     from jittok.build.merge_tables import build_merge_tables
 
     return build_merge_tables(
-        spec.model, byte_level=is_byte_level(spec), blank_is_mark=blank_prefix(spec) is not None
+        spec.model,
+        byte_level=is_byte_level(spec),
+        blank_is_mark=blank_prefix(spec) is not None or mark_steps(spec) is not None,
     )
 
 
@@ -374,6 +409,38 @@ def blank_prefix(spec: TokenizerSpec) -> str | None:
     if len(steps) == 1 and isinstance(steps[0], Metaspace) and steps[0].replacement == MARK and not steps[0].split:
         return "never" if steps[0].prepend_scheme == "never" else "unless marked"
     return None
+
+
+def mark_steps(spec: TokenizerSpec) -> MarkStage | None:
+    """What the pre-tokenizers come to where they are a Metaspace that splits, alone or after WhitespaceSplit."""
+    *before, last = spec.pre_tokenizers or (None,)
+    if not isinstance(last, Metaspace) or last.replacement != MARK or not last.split:
+        return None
+    if before and (before != [WhitespaceSplit()] or last.prepend_scheme != "always"):
+        return None
+    return MarkStage(bool(before), last.prepend_scheme)
+
+
+def _mark_stage(spec: TokenizerSpec, model: ModelTables) -> MarkStage | None:
+    """As :func:`mark_steps`, where the model takes a blank for U+2581."""
+    steps = mark_steps(spec)
+    if steps is None:
+        return None
+    if isinstance(model, PieceTables):
+        return steps if model.numbers[PIECE_MARK] else None
+    if not isinstance(model, UnigramTables) or not isinstance(spec.model, UnigramModel):
+        return None
+    if not _unigram_takes_blanks(spec.model):
+        return None
+    blank, mark = (int(model.code_of[int(model.page_of[c >> 7]) << 7 | c & 127]) for c in (0x20, ord(MARK)))
+    return steps if blank == mark else None
+
+
+def _unigram_takes_blanks(model: UnigramModel) -> bool:
+    """Whether ids are the same with a blank for U+2581: the bytes of an unknown one are not."""
+    if not model.byte_fallback:
+        return True
+    return MARK in model.pieces and model.pieces.index(MARK) != model.unk_id
 
 
 def _sentencepiece_tables(
@@ -499,7 +566,7 @@ def restored_plan(
     whole: bool,
 ) -> Plan:
     """The plan of `spec` from stored tables; what is quickly built is built anew."""
-    normalizer = _normalizer(spec)
+    normalizer = normalizer_of(spec)
     return Plan(
         **_added_stages(spec, normalizer),
         normalizer=normalizer if normalizer else None,
@@ -507,10 +574,12 @@ def restored_plan(
         last_split=last_split,
         model=model,
         whole=whole,
+        marks=_mark_stage(spec, model),
     )
 
 
-def _normalizer(spec: TokenizerSpec) -> Rewriter | None:
+def normalizer_of(spec: TokenizerSpec) -> Rewriter | None:
+    """What normalises text; None if nothing is to be done. It is kept: a second call costs little."""
     if not spec.normalizers:
         return None
     from jittok.rewriting import build_rewriter
@@ -531,11 +600,13 @@ def _added_stages(spec: TokenizerSpec, normalizer: Rewriter | None) -> dict[str,
 
         raw, *later = [raw[level] for level in levels(added.take(raw).contents)]
     stages = [_added_stage(added, level, None, rules) for level in later]
+    is_sentencepiece = isinstance(spec.model, SentencePieceModel | MarianModel)
     return {
         "later_tokens": tuple(stage for stage in stages if stage is not None),
         "added_tokens": added,
         "blank_prefix": blank_prefix(spec),
-        "is_sentencepiece": isinstance(spec.model, SentencePieceModel | MarianModel),
+        "is_sentencepiece": is_sentencepiece,
+        "shows_found": not is_llama_cpp and not is_sentencepiece,
         "codes": spec.model if isinstance(spec.model, MarianModel) else None,
         "raw_tokens": _added_stage(added, raw, None, rules),
         "normalized_tokens": _added_stage(added, normalized, normalizer, rules),

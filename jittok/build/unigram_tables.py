@@ -232,8 +232,15 @@ def piece_nodes(tables: UnigramTables) -> dict[int, tuple[str, float]]:
     return dict(sorted(found.items()))
 
 
-def piece_lengths(tables: UnigramTables) -> NDArray[np.integer[Any]]:
+def piece_lengths(tables: UnigramTables, *, marks: bool = False) -> NDArray[np.integer[Any]]:
     """Bytes of text of each piece that is looked for, by its id, 0 for others; a blank is one byte if a space may be it.
+
+    Parameters
+    ----------
+    tables
+        The model's.
+    marks
+        Whether no space of the text is a blank: then U+2581 is always three bytes.
 
     Returns
     -------
@@ -253,7 +260,7 @@ def piece_lengths(tables: UnigramTables) -> NDArray[np.integer[Any]]:
     for code, character in characters.items():
         bytes_of[code // 4] = len(character.encode("utf-8", "surrogatepass"))
     space, blank = (int(tables.code_of[int(tables.page_of[c >> 7]) << 7 | c & 127]) for c in (0x20, ord(_BLANK)))
-    if space != 0 and space == blank:
+    if space != 0 and space == blank and not marks:
         bytes_of[space // 4] = 1
     nodes = np.flatnonzero((units[:, 0] >= 0) & (np.arange(0, 4 * len(units), 4) > units[:, 0]))
     own = np.zeros(len(units), np.int32)

@@ -30,7 +30,7 @@ from jittok.tables import (
     WordPieceTables,
     read_only,
 )
-from jittok.token_columns import columns_of, ids_of
+from jittok.token_columns import columns_of, id_bounds, ids_of
 from jittok.unicode.intervals import EMPTY, Intervals
 from jittok.unicode.normalization import fold_pages
 
@@ -91,19 +91,15 @@ def build_wordpiece_tables(
     """
     from jittok.kernels.wordpiece_build import Pops, link_nodes
 
-    try:
-        identifiers = np.append(ids_of(vocabulary), unknown)
-        valid = identifiers.min() >= 0 and identifiers.max() <= _MOST_ID
-    except OverflowError:
-        valid = False
-    if not valid:
+    least_id, greatest_id = id_bounds(vocabulary)
+    if min(least_id, unknown) < 0 or max(greatest_id, unknown) > _MOST_ID:
         raise ArgumentError("a token id of the vocabulary is negative or above 2**31 - 1; expected ids from 0 up")
     if max_input < 0:
         raise ArgumentError(f"max_input={max_input}; expected the length of the longest word, 0 or more")
     kinds = ((space, CHARACTER_SPACE), (isolated, CHARACTER_ISOLATED))
-    least = max(int(characters.max(initial=0)) for characters, _ in kinds)
+    least = max(int(characters[-1]) if len(characters) else 0 for characters, _ in kinds)
     columns = columns_of(vocabulary)
-    array = build_double_array(suffix_indicator, columns, identifiers[:-1], min(least, _N_CODEPOINTS))
+    array = build_double_array(suffix_indicator, columns, ids_of(vocabulary), min(least, _N_CODEPOINTS))
     trie, layout, suffix_root, units = array.trie, array.layout, array.second_root, array.units
     code_of = array.code_of << np.uint32(2)
     for characters, kind in kinds:
@@ -111,7 +107,7 @@ def build_wordpiece_tables(
             code_of[first : min(stop, _N_CODEPOINTS)] |= np.uint32(kind)
 
     n = len(array.codes)
-    most_ids = array.n_characters + len(identifiers) + 1
+    most_ids = array.n_characters + len(vocabulary) + 2
     pops = Pops(*(np.zeros(n + 2, np.int32) for _ in range(3)), *(np.zeros(most_ids, np.int32) for _ in range(2)))
     below = np.zeros(n, np.uint8)
     link, lists = np.zeros(n, np.int32), np.zeros(n, np.int32)
@@ -158,7 +154,7 @@ def _token_lengths(trie: Any, below: NDArray[np.uint8], suffix_root: int, unknow
     lengths = trie.n_bytes[nodes] - np.where(inside, trie.n_bytes[suffix_root], 0).astype(np.int32)
     by_id = np.zeros(max(int(ids.max(initial=-1)), unknown) + 1, np.int32)
     by_id[ids] = lengths
-    return by_id if np.array_equal(by_id[ids], lengths) else np.zeros(0, np.int32)
+    return by_id if (by_id[ids] == lengths).all() else np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)

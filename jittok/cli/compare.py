@@ -198,8 +198,8 @@ def _report(options: argparse.Namespace, found: Findings, facts: dict[str, str],
 
 def _batches(options: argparse.Namespace, found: Findings) -> Iterator[tuple[int, list[str]]]:
     """The documents in batches, each with the number of its first; progress goes to a terminal's stderr."""
-    if not options.megabytes > 0 or options.show < 0:
-        raise ArgumentError("--megabytes: expected a number greater than 0; --show: one that is not negative")
+    if options.show < 0:
+        raise ArgumentError(f"--show: expected a number that is not negative, not {options.show}")
     shows = sys.stderr.isatty() and not options.quiet
     start = time.monotonic()
     texts: list[str] = []

@@ -165,7 +165,7 @@ def run_encode(options: argparse.Namespace) -> int:
             report=progress.report,
             **_call_arguments(options),
         )
-    if "-" in options.files and summary.n_bytes == 0 and summary.documents:
+    if "-" in options.files and summary.was_complete:
         print(
             f"jittok: note: the job of {str(options.out)!r} was complete, and standard input was not read; for other input,"
             " give another --out, or --overwrite",
@@ -326,9 +326,9 @@ def _print_summary(summary: Summary) -> None:
     rate = megabytes / summary.seconds if summary.seconds > 0 else 0.0
     print(
         f"{megabytes:,.1f} MB, {summary.documents:,} documents, {summary.tokens:,} tokens"
-        f" in {summary.seconds:.2f} s: {rate:,.1f} MB/s"
+        + (": all done before" if summary.was_complete else f" in {summary.seconds:.2f} s: {rate:,.1f} MB/s")
     )
-    if summary.resumed_documents:
+    if summary.resumed_documents and not summary.was_complete:
         print(f"{summary.resumed_documents:,} of the documents were done before")
     if summary.rejected:
         reasons = ", ".join(f"{n:,} {kind}" for kind, n in sorted(summary.rejected.items()))

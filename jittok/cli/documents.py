@@ -115,32 +115,66 @@ def _reading(options: argparse.Namespace) -> Reading:
     return Reading(options.separator, options.field, options.column, limit=None, replace_invalid=True)
 
 
+class _Told:
+    """Records of a file of which something is told at its end: how many, and about the first."""
+
+    def __init__(self) -> None:
+        self.count, self.first = 0, ""
+
+    def add(self, where: str, reason: str) -> None:
+        self.first = self.first or f"{where}: {reason}"
+        self.count += 1
+
+    def warn(self, what: str) -> None:
+        if self.count:
+            many = f"{self.count:,} records {what}; the first is " if self.count > 1 else f"a record {what}: "
+            print(f"jittok: warning: {many}{self.first}", file=sys.stderr)
+
+
 def _numbered(source: Source, reading: Reading) -> Iterator[tuple[int, str]]:
     """All documents of a file, empty ones too, each with the number of its record; a warning says what is none."""
-    from jittok.corpus.reading import read_documents
+    from jittok.corpus.reading import REPLACED, place, read_documents
 
-    n_problems, first = 0, ""
+    left_out, replaced = _Told(), _Told()
     try:
         for documents in read_documents(source, reading):
             for problem in documents.problems:
-                first = first or f"record {problem.number}: {problem.reason}"
-            n_problems += len(documents.problems)
-            yield from zip(documents.numbers.tolist(), _strings(documents.texts), strict=True)
+                told = replaced if problem.kind == REPLACED else left_out
+                told.add(place(source, problem.number, problem.position, reading.separator), problem.reason)
+            for row, (text, reason) in enumerate(_strings(documents.texts)):
+                number = int(documents.numbers[row])
+                if reason:
+                    replaced.add(place(source, number, int(documents.starts[row]), reading.separator), reason)
+                yield number, text
     finally:
-        if n_problems and not reading.labels:  # records without a label are of use
-            many = f"{n_problems:,} records without a text are left out, the first is " if n_problems > 1 else "left out: "
-            print(f"jittok: warning: {source.name}: {many}{first}", file=sys.stderr)
+        if not reading.labels:  # records without a label are of use
+            left_out.warn("without a text left out")
+            replaced.warn("with U+FFFD for what is no text")
 
 
-def _strings(texts: Any) -> Iterator[str]:
+def _strings(texts: Any) -> Iterator[tuple[str, str]]:
+    """Texts, and why there is U+FFFD for some of one, or ""."""
     if isinstance(texts, tuple):
         data, bounds = texts[0], texts[1].tolist()
         for begin, end in zip(bounds, bounds[1:], strict=False):
-            yield data[begin:end].tobytes().decode("utf-8", "replace")
+            yield _decoded(data[begin:end].tobytes())
     elif isinstance(texts, list):
-        yield from texts
+        for text in texts:
+            try:
+                text.encode()
+                yield text, ""
+            except UnicodeEncodeError as error:
+                whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+                yield whole, f"lone surrogate U+{ord(text[error.start]):04X} at character {error.start}"
     else:
         import pyarrow
 
         for text in texts.cast(pyarrow.large_binary()):  # which a column of strings may be, too: some are no UTF-8
-            yield text.as_py().decode("utf-8", "replace")
+            yield _decoded(text.as_py())
+
+
+def _decoded(data: bytes) -> tuple[str, str]:
+    try:
+        return data.decode(), ""
+    except UnicodeDecodeError as error:
+        return data.decode("utf-8", "replace"), f"invalid UTF-8 at byte {error.start} ({error.reason})"

@@ -373,9 +373,8 @@ class _Marked:
         if len(raw) >= _MUCH:
             from jittok.kernels.texts import ends_of_lines
 
-            ends = np.empty(raw.count(self.mark), np.int64)
-            ends_of_lines(read_only(data), self.mark[0], ends)
-            return ends
+            ends = np.empty(len(raw), np.int64)  # what is not used takes no memory; counting would take longer
+            return ends[: int(ends_of_lines(read_only(data), self.mark[0], ends))]
         parts = range(0, len(data), _STEP)
         found = [np.flatnonzero(data[begin : begin + _STEP] == self.mark[0]) + (begin + 1) for begin in parts]
         return np.concatenate(found) if found else np.zeros(0, np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -42,13 +43,16 @@ class Summary:
     documents, tokens, shards
         Of the whole output.
     rejected
-        Records left out, by kind of problem; of this run.
+        Records left out of the whole output, by kind of problem.
     n_bytes
-        Bytes that this run read, decompressed.
+        Bytes that this run read, decompressed. Where all was done before, those of the input files, as the job's record has
+        them.
     resumed_documents
         Documents that were done before this run.
     seconds
         That this run took.
+    was_complete
+        Whether all was done before this run.
     """
 
     documents: int = 0
@@ -58,6 +62,7 @@ class Summary:
     n_bytes: int = 0
     resumed_documents: int = 0
     seconds: float = 0.0
+    was_complete: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The summary as JSON values."""
@@ -279,7 +284,13 @@ class _Job:
         for shard in self._manifest.shards:
             self._summary.documents += shard["documents"]
             self._summary.tokens += shard["tokens"]
+            # Records of an earlier version do not tell the kinds.
+            for kind, count in shard.get("problems", {"not told": shard["rejected"]} if shard["rejected"] else {}).items():
+                self._summary.rejected[kind] = self._summary.rejected.get(kind, 0) + count
         self._summary.resumed_documents = self._summary.documents
+        self._summary.was_complete = self._manifest.is_complete
+        if self._manifest.is_complete:
+            self._summary.n_bytes = sum(entry.get("bytes", 0) for entry in about["inputs"])
 
     # ------------------------------------------------------------------------------------- what is there already
 
@@ -443,6 +454,7 @@ class _Job:
             "documents": shard.writer.documents,
             "tokens": shard.writer.tokens,
             "rejected": len(shard.rejects),
+            "problems": dict(sorted(Counter(reject["kind"] for reject in shard.rejects).items())),
             "files": [file.about() for file in files],
         }
         self._manifest.begin()

@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from operator import itemgetter
 from typing import Any, NoReturn
 
 from jittok.errors import FormatError
@@ -70,12 +72,10 @@ def parse_json(data: bytes, where: str, *, parse_float: Callable[[str], float] |
     text = decode_utf8(data, where)
     if text.startswith("\ufeff"):
         raise FormatError(f"{where}: starts with a byte-order mark; save it as UTF-8 without one")
-
-    def refuse_constant(name: str) -> NoReturn:
-        raise FormatError(f"{where}: {name} is not JSON; expected a number or null")
-
     try:
-        value = json.loads(text, parse_constant=refuse_constant, parse_float=parse_float)
+        value = _decoder(parse_float).decode(text)
+    except _ConstantError as error:
+        raise FormatError(f"{where}: {error} is not JSON; expected a number or null") from None
     except json.JSONDecodeError as error:
         near = text[error.pos : error.pos + 20]
         cut = not near.strip() or error.msg.startswith("Unterminated")
@@ -85,11 +85,9 @@ def parse_json(data: bytes, where: str, *, parse_float: Callable[[str], float] |
         ) from None
     except RecursionError:
         raise FormatError(f"{where}: JSON nested too deeply") from None
-    except ValueError as error:
-        if isinstance(error, FormatError):
-            raise
+    except ValueError:
         raise FormatError(f"{where}: a number has too many digits") from None  # beyond int()'s own limit
-    if _SURROGATE_ESCAPE.search(data):
+    if b"\\u" in data and _SURROGATE_ESCAPE.search(data):
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError:
@@ -97,6 +95,20 @@ def parse_json(data: bytes, where: str, *, parse_float: Callable[[str], float] |
         except RecursionError:
             raise FormatError(f"{where}: JSON nested too deeply") from None
     return Node(value, where, "")
+
+
+class _ConstantError(Exception):
+    """NaN or Infinity."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _ConstantError(name)
+
+
+@cache
+def _decoder(parse_float: Callable[[str], float] | None) -> json.JSONDecoder:
+    """A decoder, which takes longer to make than a small file to decode."""
+    return json.JSONDecoder(parse_float=parse_float, parse_constant=_refuse_constant)
 
 
 def describe(value: Any) -> str:
@@ -167,12 +179,19 @@ class Node:
             raise self.wrong("an object")
         return self.value
 
-    def items(self) -> Iterator[Node]:
-        """Check that this is an array and go through it."""
+    def array(self) -> list[Any]:
+        """Check that this is an array and return it."""
         if type(self.value) is not list:
             raise self.wrong("an array")
-        for index, value in enumerate(self.value):
-            yield Node(value, self.where, index, self)
+        return self.value
+
+    def item(self, index: int) -> Node:
+        """Return one item of an array."""
+        return Node(self.value[index], self.where, index, self)
+
+    def items(self) -> Iterator[Node]:
+        """Check that this is an array and go through it."""
+        return map(self.item, range(len(self.array())))
 
     def string(self) -> str:
         """Check that this is a string and return it."""
@@ -203,3 +222,25 @@ class Node:
         if self.value not in names:
             raise self.wrong("one of " + ", ".join(names))
         return self.string()
+
+
+_CHECKS: dict[type, Callable[[Node], Any]] = {str: Node.string, bool: Node.boolean}
+
+
+class Fields:
+    """Two or more fields that an object must have, with the type of each, str or bool: checked all at once."""
+
+    def __init__(self, **kinds: type) -> None:
+        self._kinds = kinds
+        self._types = tuple(kinds.values())
+        self._get = itemgetter(*kinds)
+
+    def of(self, node: Node) -> Any:
+        """Return the values in this order, or raise for the first that is missing or wrong."""
+        try:
+            values = self._get(node.value)
+            if tuple(map(type, values)) == self._types:
+                return values
+        except (KeyError, TypeError):
+            pass
+        return tuple(_CHECKS[kind](node.child(name)) for name, kind in self._kinds.items())

@@ -39,9 +39,9 @@ def composed(steps: Sequence[PostProcessor | Around]) -> tuple[tuple[PostProcess
     Measured on tokenizers 0.23.3: a template makes a part of each of its pieces, and the next one takes two parts for
     a pair of texts whatever is in them; the two others leave as many parts as they find.
     """
-    adding = [step for step in steps if isinstance(step, Template | Around)]
+    adding = [step for step in steps if isinstance(step, (Template, Around))]
     if not adding or (len(adding) == 1 and isinstance(adding[0], Template)):
-        return tuple(step for step in steps if not isinstance(step, Around)), True
+        return tuple([step for step in steps if not isinstance(step, Around)]), True
     text, pair = (TemplatePiece(0, "A"),), (TemplatePiece(1, "B"),)
     single = _framed(adding, [text])
     if single is None:

@@ -152,9 +152,13 @@ def _to_tiktoken(spec: TokenizerSpec) -> TokenizerSpec:
 def _to_vocab_txt(spec: TokenizerSpec, alone: bool) -> tuple[str, ...]:
     if not alone or not isinstance(spec.model, WordPieceModel):
         return ()
-    from jittok.formats.vocab_txt import lost
+    from jittok.formats.vocab_txt import ends_put_around, lost
 
-    return tuple(f"a vocab.txt alone does not say {what}; save to a directory" for what in lost(spec))
+    notes = [f"a vocab.txt alone does not say {what}; save to a directory" for what in lost(spec)]
+    ends = ends_put_around(spec)
+    if ends is not None:
+        notes.append(f"readers of a vocab.txt put {ends} around texts, and this tokenizer puts nothing there")
+    return tuple(notes)
 
 
 def files_of(spec: TokenizerSpec, format: str) -> dict[str, bytes]:

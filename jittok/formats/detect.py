@@ -28,6 +28,9 @@ _FROM_MEMORY = ("tokenizer.json", "sentencepiece", "tiktoken", "tekken", "gguf")
 
 _HEAD_BYTES = 1 << 16
 _MAX_HEADER_BYTES = 1 << 24
+_TOP_LEVEL = frozenset(
+    b"version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model".split()
+)
 _FIRST_FIELD = re.compile(rb'\s*\{\s*"((?:[^"\\]|\\.)*)"\s*:\s*(.)', re.DOTALL)
 _JITTOK_MARK = re.compile(rb'"format"\s*:\s*"jittok"')
 _SAFETENSORS_START = re.compile(rb'\{\s*"')
@@ -70,15 +73,20 @@ class Located(NamedTuple):
     ----------
     format
         One of :data:`FORMATS`.
-    file
-        For "merges" the vocab.json.
+    name
+        Path of the file; for "merges" that of the vocab.json.
     content
         All of it, where that was read already.
     """
 
     format: str
-    file: Path
+    name: str
     content: bytes | None
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return Path(self.name)
 
 
 def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str, Path]:
@@ -86,7 +94,8 @@ def locate(path: str | os.PathLike[str], format: str | None = None) -> tuple[str
 
     With `format`, the content is not looked at: the name decides. For "merges" the file is the vocab.json.
     """
-    return find(path, format)[:2]
+    located = find(path, format)
+    return located.format, located.file
 
 
 def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
@@ -106,32 +115,35 @@ def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
     ArgumentError, ArgumentTypeError
         `format` is unknown, or `path` is none.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(
             f"the path of a tokenizer must be a str or a path object, got {type(path).__name__}"
         )
     if format is not None and format not in FORMATS:
         raise ArgumentError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
-    if not os.fspath(path):
+    name = os.fsdecode(path)
+    if not name:
         raise MissingFileError("the path of a tokenizer is empty; for the current folder give '.'")
-    file = Path(os.fsdecode(path))
-    try:
-        is_directory = stat.S_ISDIR(os.stat(str(file)).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f"{file}: no such file or directory") from None
-    except (OSError, ValueError) as error:
-        raise MissingFileError(f"{file!s}: not a path that can be read: {error}") from None
-    found, content = format, None
-    if is_directory:
+    found, content, head = format, None, None
+    if found is None:
+        try:
+            head = _read_head(name)
+        except (OSError, ValueError):
+            pass  # a folder, or nothing that can be read, as is found out below
+        else:
+            if head[:1] == b"{" and _has_first_field(head):
+                return Located("tokenizer.json", name, head if len(head) < _HEAD_BYTES else None)
+    file = Path(name)
+    if head is None and _is_directory(file):
         file = _member(file, format)
         if found is None and file.name == "vocab.json" and (file.parent / "source.spm").exists():
             found = "marian"
     if found is None:
-        found, content = _detect_file(file)
+        found, content = _detect_file(file, head)
     if found == "merges":
         vocab = _vocab_of_merges(file)
         file, content = vocab, content if vocab == file else None
-    return Located(found, file, content)
+    return Located(found, str(file), content)
 
 
 def read_spec(
@@ -187,19 +199,22 @@ def read_located(
     pattern, special_tokens, side
         As for :func:`read_spec`, which says what is raised.
     """
-    found, file, content = located
+    found, name, content = located
     if found != "tiktoken" and (pattern is not None or special_tokens is not None):
         raise ArgumentError(
-            f"{file}: pattern= and special_tokens= are for tiktoken files; this is {found}, which says both itself"
+            f"{name}: pattern= and special_tokens= are for tiktoken files; this is {found}, which says both itself"
         )
+    if side is not None and found != "marian":
+        raise ArgumentError(f"{name}: side= is for Marian pairs; this is {found}")
+    if found == "tokenizer.json" and content is not None:
+        return _read_data(content, name, found, None, None)
+    file = located.file
     if found == "marian":
         from jittok.formats import marian
 
         return marian.read(file.parent, side or "source")
-    if side is not None:
-        raise ArgumentError(f"{file}: side= is for Marian pairs; this is {found}")
     if found == "jittok":
-        raise UnsupportedError(f"{file}: a jittok file holds built tables, not a specification; use jittok.load")
+        raise UnsupportedError(f"{name}: a jittok file holds built tables, not a specification; use jittok.load")
     if found == "vocab.txt":
         from jittok.formats import vocab_txt
 
@@ -215,7 +230,7 @@ def read_located(
     if found == "tiktoken" and special_tokens is None:
         special_tokens = merges_txt.Side.read(file.parent).tokens_by_content()
     data = merges_txt.read_file(file) if content is None else content
-    return _read_data(data, str(file), found, pattern, special_tokens)
+    return _read_data(data, name, found, pattern, special_tokens)
 
 
 def read_spec_bytes(
@@ -301,6 +316,15 @@ def _read_data(
 
 
 # ----------------------------------------------------------------------------------------------- directories
+
+
+def _is_directory(file: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(str(file)).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f"{file}: no such file or directory") from None
+    except (OSError, ValueError) as error:
+        raise MissingFileError(f"{file!s}: not a path that can be read: {error}") from None
 
 
 def _member(directory: Path, format: str | None) -> Path:
@@ -442,21 +466,34 @@ def _varint(data: bytes, at: int) -> tuple[int | None, int]:
 # ------------------------------------------------------------------------------------------------- one file
 
 
-def _detect_file(file: Path) -> tuple[str, bytes | None]:
-    """The format of a file, and its content if that is no more than what was read to tell."""
+def _read_head(name: str) -> bytes:
+    """The first bytes of a file, all of them if these are fewer than asked for."""
+    # A third of the time that it takes to make a file object.
+    # A pipe that nobody writes to is an empty file, not one to wait for.
+    descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
-        with open(str(file), "rb") as stream:
-            head = stream.read(_HEAD_BYTES)
-            size = os.fstat(stream.fileno()).st_size
-    except OSError as error:
-        raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
+        head = os.read(descriptor, _HEAD_BYTES)
+        while len(head) < _HEAD_BYTES and (more := os.read(descriptor, _HEAD_BYTES - len(head))):
+            head += more
+        return head
+    finally:
+        os.close(descriptor)
+
+
+def _detect_file(file: Path, head: bytes | None = None) -> tuple[str, bytes | None]:
+    """The format of a file, and its content if that is no more than its `head`, which is read if it is not given."""
+    if head is None:
+        try:
+            head = _read_head(str(file))
+        except OSError as error:
+            raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
     if not head:
         raise FormatError(f"{file}: the file is empty")
-    found = _detect_content(file, head, size)
-    return found, head if size == len(head) else None
+    is_all = len(head) < _HEAD_BYTES
+    return _detect_content(file, head, is_all), head if is_all else None
 
 
-def _detect_content(file: Path, head: bytes, size: int) -> str:
+def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
     if head.startswith(b"GGUF"):
         return "gguf"
     if _SAFETENSORS_START.match(head, 8) and int.from_bytes(head[:8], "little") < _MAX_HEADER_BYTES:
@@ -469,7 +506,7 @@ def _detect_content(file: Path, head: bytes, size: int) -> str:
         return "sentencepiece"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
         return _detect_json(file, head)
-    found = _detect_lines(head, complete=size <= len(head))
+    found = _detect_lines(head, complete=is_all)
     if found is None and file.suffix in (".model", ".spm"):
         return "sentencepiece"  # whose reader says what is wrong with it
     if found is None:
@@ -489,17 +526,22 @@ def _safetensors_header(file: Path, head: bytes) -> bytes:
         return stream.read(length)
 
 
+def _has_first_field(head: bytes) -> bool:
+    """Whether JSON begins with a field of a tokenizer.json."""
+    first = _FIRST_FIELD.match(head)
+    return first is not None and first[1] in _TOP_LEVEL and first[2] in b'"{[n'
+
+
 def _detect_json(file: Path, head: bytes) -> str:
-    from jittok.formats import merges_txt, tokenizer_json
+    from jittok.formats import merges_txt
     from jittok.formats._json import parse_json
 
+    if _has_first_field(head):
+        return "tokenizer.json"
     first = _FIRST_FIELD.match(head)
     if first is not None:
-        key, start = first.groups()
-        if start.isdigit() or start == b"-":
+        if first[2].isdigit() or first[2] == b"-":
             return "merges"  # an object of token: id, a vocab.json
-        if key.decode("utf-8", "replace") in tokenizer_json.TOP_LEVEL and start in b'"{[n':
-            return "tokenizer.json"
         if _is_tekken(head):
             return "tekken"
     fields = parse_json(merges_txt.read_file(file), str(file)).value

@@ -34,6 +34,7 @@ _MOST_INTERPRETED = 1 << 15
 _FIELDS = ("added_tokens", "model", "vocab", "merges")
 #: Stands for each part in what is left.
 _LEFT_OUT = ["this was read already"]
+_MARK = json.dumps(_LEFT_OUT).encode()
 
 
 class ScoredPieces(NamedTuple):
@@ -191,10 +192,9 @@ class _Reader:
             left_out.append((late, end))
         if not left_out:
             return None
-        mark = json.dumps(_LEFT_OUT).encode()
         kept, done = [], 0
         for first, end in sorted(left_out):
-            kept += [self.data[done:first], mark]
+            kept += [self.data[done:first], _MARK]
             done = end
         return Parts(b"".join((*kept, self.data[done:])), vocab, merges, added)
 
@@ -223,9 +223,10 @@ class _Reader:
             found = None if slots is None else ColumnVocab(columns, np.arange(n), slots)
             return end, ScoredPieces(ColumnPieces(columns), scores[:n].copy(), found)
         ids = ids[:n].copy()
-        if slots is None or ids.max() >= MAX_TOKEN_ID:
+        if slots is None:
             return -1, None
-        return end, ColumnVocab(columns, ids, slots)
+        vocab = ColumnVocab(columns, ids, slots)
+        return (end, vocab) if vocab.id_bounds[1] < MAX_TOKEN_ID else (-1, None)
 
     def _merges(self, at: int, vocab: ColumnVocab | ScoredPieces) -> tuple[int, ColumnMerges | None]:
         """The merges at a place, and where they end; -1 where they cannot be read."""
@@ -296,9 +297,10 @@ def _columns(tokens: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Columns | 
     except UnicodeDecodeError:
         return None
     # All is UTF-8, and so is each, if none begins inside a character.
-    begins = indptr[:-1][indptr[:-1] < len(data)]
-    if ((tokens[begins] & 0xC0) == 0x80).any():
-        return None
+    if not data.isascii():
+        begins = indptr[:-1][indptr[:-1] < len(data)]
+        if ((tokens[begins] & 0xC0) == 0x80).any():
+            return None
     return Columns(read_only(np.frombuffer(data, np.uint8)), read_only(indptr))
 
 

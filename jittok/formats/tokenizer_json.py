@@ -13,7 +13,7 @@ import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, partial
-from itertools import repeat
+from itertools import chain, count, repeat
 from operator import add, itemgetter
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.errors import FormatError, JittokError, UnsupportedError
-from jittok.formats._json import MAX_TOKEN_ID, Node, parse_json, paused_collection
+from jittok.formats._json import MAX_TOKEN_ID, Fields, Node, parse_json, paused_collection
 from jittok.formats._templates import Around, composed
 from jittok.formats.json_parts import ScoredPieces, read_parts
 from jittok.spec import (
@@ -86,8 +86,7 @@ from jittok.tables import (
     TOKEN_STRIP_LEFT,
     TOKEN_STRIP_RIGHT,
 )
-from jittok.token_columns import ColumnMerges, ColumnVocab, find_ids, ids_of
-from jittok.unicode.intervals import sorted_unique
+from jittok.token_columns import ColumnMerges, ColumnVocab, find_ids, has_unique_ids, ids_of
 
 #: The fields of a tokenizer.json.
 TOP_LEVEL = (
@@ -101,6 +100,7 @@ TOP_LEVEL = (
     "decoder",
     "model",
 )
+_TOP_LEVEL = frozenset(TOP_LEVEL)
 _BEHAVIORS: dict[str, SplitBehavior] = {
     "Removed": "removed",
     "Isolated": "isolated",
@@ -109,6 +109,8 @@ _BEHAVIORS: dict[str, SplitBehavior] = {
     "Contiguous": "contiguous",
 }
 _BEHAVIOR_NAMES = {value: name for name, value in _BEHAVIORS.items()}
+_SMALL_BYTES = 1 << 16  # of a file that leaves the garbage collector little to do
+_FEW = 100  # tokens that plain Python goes through faster than NumPy
 _MAX_NESTING = 60  # of Sequences; the reference's JSON parser gives up at about that depth
 
 Step = TypeVar("Step")
@@ -136,16 +138,22 @@ def read(data: bytes, where: str) -> TokenizerSpec:
     UnsupportedError
         It asks for a component that jittok does not have.
     """
+    if len(data) < _SMALL_BYTES:
+        return _read(data, where)
     with paused_collection():
-        parts = read_parts(data, _FLAGS)
-        if parts is not None:
-            try:
-                root = parse_json(parts.rest, where, parse_float=read_score)
-                if parts.put_into(root):
-                    return from_json(root, parts.added)
-            except JittokError:
-                pass  # raised again below, with the places of the whole file
-        return from_json(parse_json(data, where, parse_float=read_score))
+        return _read(data, where)
+
+
+def _read(data: bytes, where: str) -> TokenizerSpec:
+    parts = read_parts(data, _FLAGS)
+    if parts is not None:
+        try:
+            root = parse_json(parts.rest, where, parse_float=read_score)
+            if parts.put_into(root):
+                return from_json(root, parts.added)
+        except JittokError:
+            pass  # raised again below, with the places of the whole file
+    return from_json(parse_json(data, where, parse_float=read_score))
 
 
 def read_score(number: str) -> float:
@@ -214,17 +222,17 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
         Its added tokens, as they are stated there; None: they are in `root`.
     """
     fields = root.mapping()
-    for key in fields:
-        if key not in TOP_LEVEL:
-            raise UnsupportedError(
-                f"{root.where}: unknown field {key!r} at the top level; expected only {', '.join(TOP_LEVEL)}"
-            )
+    if not fields.keys() <= _TOP_LEVEL:
+        key = next(key for key in fields if key not in _TOP_LEVEL)
+        raise UnsupportedError(
+            f"{root.where}: unknown field {key!r} at the top level; expected only {', '.join(TOP_LEVEL)}"
+        )
     if "version" in fields and root.child("version").string() != "1.0":
         raise root.child("version").wrong("'1.0', the only version there is")
     model = _model(root.child("model"))
     vocab = _vocab_of(root.child("model").child("vocab"), model)
     added_tokens = assign_added_ids(_added_tokens(root) if added is None else added, vocab)
-    known_ids = _KnownIds(ids_of(vocab), added_tokens.ids)
+    known_ids = _KnownIds(vocab, added_tokens)
     post_processors, takes_pairs = _post_processors(root.optional("post_processor"), known_ids)
     extra = _dropout(root.child("model"), model)
     return TokenizerSpec(
@@ -243,11 +251,13 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
 class _KnownIds:
     """The ids of tokens."""
 
-    def __init__(self, *parts: NDArray[np.int64]) -> None:
-        self._parts = parts
+    def __init__(self, vocab: Mapping[str, int], added: AddedTokens) -> None:
+        self._vocab = vocab.values() if type(vocab) is dict else ids_of(vocab)
+        self._added = added.id_list() if len(added) < _FEW else added.ids
 
     def __contains__(self, token_id: object) -> bool:
-        return any(bool((part == token_id).any()) for part in self._parts)
+        # Nearly always among the added tokens.
+        return token_id in self._added or token_id in self._vocab
 
 
 def _vocab_of(node: Node, model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel) -> Mapping[str, int]:
@@ -274,7 +284,7 @@ def _model(node: Node) -> BPEModel | WordPieceModel | WordLevelModel | UnigramMo
     vocab = read_vocab(node.child("vocab"), lenient=True)
     prefix = _optional_string(node, "continuing_subword_prefix")
     merges = read_merges(node.child("merges"), vocab, prefix or "")
-    if merges and len(sorted_unique(ids_of(vocab))) != len(vocab):
+    if merges and not has_unique_ids(vocab):
         raise repeated_id(node.child("vocab"))
     return BPEModel(
         vocab=vocab,
@@ -300,12 +310,12 @@ def _dropout(node: Node, model: object) -> dict[str, float]:
 
 def _word_piece(node: Node) -> WordPieceModel:
     """A WordPiece model: no field may be missing; the unknown token may, from the vocabulary."""
-    return WordPieceModel(
-        vocab=read_vocab(node.child("vocab"), lenient=True),
-        unk_token=node.child("unk_token").string(),
-        continuing_subword_prefix=node.child("continuing_subword_prefix").string(),
-        max_input_chars_per_word=node.child("max_input_chars_per_word").integer(limit=1 << 64),
-    )
+    vocab = read_vocab(node.child("vocab"), lenient=True)
+    unk_token, prefix = _WORD_PIECE.of(node)
+    return WordPieceModel(vocab, unk_token, prefix, node.child("max_input_chars_per_word").integer(limit=1 << 64))
+
+
+_WORD_PIECE = Fields(unk_token=str, continuing_subword_prefix=str)
 
 
 def _unigram(node: Node) -> UnigramModel:
@@ -368,13 +378,13 @@ def _guess_model_type(fields: Mapping[str, Any]) -> str | None:
 
 
 def _optional_string(node: Node, key: str) -> str | None:
-    child = node.optional(key)
-    return None if child is None else child.string()
+    value = node.mapping().get(key)
+    return value if value is None or type(value) is str else node.child(key).string()
 
 
 def _optional_flag(node: Node, key: str) -> bool:
-    child = node.optional(key)
-    return False if child is None else child.boolean()
+    value = node.mapping().get(key)
+    return False if value is None else node.child(key).boolean()
 
 
 def read_vocab(node: Node, *, lenient: bool = False) -> Mapping[str, int]:
@@ -519,7 +529,7 @@ def _strip_join(a: str, b: str, prefix: str) -> str | None:
 
 def _added_tokens(root: Node) -> AddedTokens:
     """The added tokens, as the file states them."""
-    nothing = AddedTokens((), np.zeros(0, np.int64), np.zeros(0, np.uint8))
+    nothing = AddedTokens((), [], [])
     columns: list[tuple[Any, ...]] = []
     if "added_tokens" not in root.mapping():
         return nothing
@@ -533,7 +543,7 @@ def _added_tokens(root: Node) -> AddedTokens:
             set(map(type, columns[0])) == {int}
             and 0 <= min(columns[0]) <= max(columns[0]) < MAX_TOKEN_ID
             and set(map(type, columns[1])) == {str}
-            and all(set(map(type, column)) == {bool} for column in columns[2:])
+            and set(map(type, chain.from_iterable(columns[2:]))) == {bool}
         )
     except (KeyError, TypeError, IndexError):
         valid = False
@@ -545,7 +555,15 @@ def _added_tokens(root: Node) -> AddedTokens:
                 bad.child(flag).boolean()
     if not columns:
         return nothing
-    return AddedTokens(columns[1], np.array(columns[0], np.int64), _FLAG_BITS @ np.array(columns[2:], np.uint8))
+    flags = [
+        single_word * TOKEN_SINGLE_WORD
+        | lstrip * TOKEN_STRIP_LEFT
+        | rstrip * TOKEN_STRIP_RIGHT
+        | normalized * TOKEN_NORMALIZED
+        | special * TOKEN_SPECIAL
+        for single_word, lstrip, rstrip, normalized, special in zip(*columns[2:], strict=True)
+    ]
+    return AddedTokens(columns[1], list(columns[0]), flags)
 
 
 #: The flags of an added token, and their bits in :class:`~jittok.spec.AddedTokens`.
@@ -556,7 +574,6 @@ _FLAGS = {
     "normalized": TOKEN_NORMALIZED,
     "special": TOKEN_SPECIAL,
 }
-_FLAG_BITS = np.array(list(_FLAGS.values()), np.uint8)
 
 
 def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> AddedTokens:
@@ -573,6 +590,15 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
         In order of id.
     """
     added = AddedTokens.of(tokens)
+    if len(added) < _FEW and "" not in added.contents and len(set(added.contents)) == len(added):
+        new = count(len(vocab))
+        if type(vocab) is dict:
+            known = list(map(vocab.get, added.contents, repeat(-1)))
+        else:
+            known = find_ids(vocab, added.contents).tolist()
+        result = added.with_ids([next(new) if token_id < 0 else token_id for token_id in known])
+        if result.rises:
+            return result
     if "" in added.contents:
         added = added.take(np.array([place for place, content in enumerate(added.contents) if content], np.int64))
     contents, flags = added.contents, added.flags
@@ -595,8 +621,7 @@ def assign_added_ids(tokens: Iterable[AddedToken], vocab: Mapping[str, int]) -> 
     else:
         numbers = _new_ids(contents, vocab)
     added = AddedTokens(contents, numbers, flags).last_of_each_id()
-    rises = bool((added.ids[1:] > added.ids[:-1]).all())
-    return added if rises else added.take(np.argsort(added.ids, kind="stable"))
+    return added if added.rises else added.take(np.argsort(added.ids, kind="stable"))
 
 
 def _new_ids(contents: Sequence[str], vocab: Mapping[str, int]) -> NDArray[np.int64]:
@@ -734,12 +759,12 @@ def _replace(node: Node) -> Replace:
 
 def _bert_normalizer(node: Node) -> BertNormalizer:
     strip_accents = node.optional("strip_accents")
-    return BertNormalizer(
-        clean_text=node.child("clean_text").boolean(),
-        handle_chinese_chars=node.child("handle_chinese_chars").boolean(),
-        strip_accents=None if strip_accents is None else strip_accents.boolean(),
-        lowercase=node.child("lowercase").boolean(),
-    )
+    clean_text, handle_chinese_chars, lowercase = _BERT_NORMALIZER.of(node)
+    strips = None if strip_accents is None else strip_accents.boolean()
+    return BertNormalizer(clean_text, handle_chinese_chars, strips, lowercase)
+
+
+_BERT_NORMALIZER = Fields(clean_text=bool, handle_chinese_chars=bool, lowercase=bool)
 
 
 def _precompiled(node: Node) -> Precompiled:
@@ -849,6 +874,7 @@ def _decode_metaspace(node: Node) -> DecodeMetaspace:
     return DecodeMetaspace(metaspace.replacement, metaspace.prepend_scheme)
 
 
+_DECODE_WORD_PIECE = Fields(prefix=str, cleanup=bool)
 _DECODERS: dict[str, Callable[[Node], Decoder]] = {
     "ByteLevel": _decode_byte_level,
     "Fuse": lambda node: DecodeFuse(),
@@ -858,7 +884,7 @@ _DECODERS: dict[str, Callable[[Node], Decoder]] = {
     "Metaspace": _decode_metaspace,
     "CTC": _decode_ctc,
     "BPEDecoder": lambda node: DecodeBPE(node.child("suffix").string()),
-    "WordPiece": lambda node: DecodeWordPiece(node.child("prefix").string(), node.child("cleanup").boolean()),
+    "WordPiece": lambda node: DecodeWordPiece(*_DECODE_WORD_PIECE.of(node)),
 }
 
 
@@ -941,35 +967,84 @@ def _known_id(node: Node, known_ids: Container[int]) -> int:
 
 def _template(node: Node, known_ids: Container[int]) -> Template:
     special = node.child("special_tokens")
-    tokens: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
-    for key in special.mapping():
-        entry = special.child(key)
-        entry.child("id").string()
-        ids = tuple(_known_id(item, known_ids) for item in entry.child("ids").items())
-        texts = tuple(item.string() for item in entry.child("tokens").items())
-        if len(ids) != len(texts):
-            raise entry.error(f"{len(ids)} ids but {len(texts)} tokens; expected as many of each")
-        tokens[key] = ids, texts
+    # The quick checks first, the ones that word the error after them.
+    tokens = {
+        key: _template_token(entry, known_ids) or _checked_template_token(special.child(key), known_ids)
+        for key, entry in special.mapping().items()
+    }
 
-    def piece(item: Node) -> TemplatePiece:
-        kinds = item.value.keys() if type(item.value) is dict else ()
-        if len(kinds) != 1 or not set(kinds) <= {"Sequence", "SpecialToken"}:
-            raise item.wrong('{"Sequence": ...} or {"SpecialToken": ...}')
-        kind = next(iter(kinds))
-        body = item.child(kind)
-        type_id = body.child("type_id").integer(limit=1 << 31)
-        if kind == "Sequence":
-            name = body.child("id").one_of("A", "B")
-            return TemplatePiece(type_id, name)  # type: ignore[arg-type]
-        name = body.child("id").string()
-        if name not in tokens:
-            raise body.child("id").error(f"the template names the token {name!r}, which is not among its special_tokens")
-        return TemplatePiece(type_id, None, *tokens[name])
+    def pieces(name: str) -> tuple[TemplatePiece, ...]:
+        template = node.child(name)
+        return tuple(
+            [
+                _template_piece(entry, tokens) or _checked_template_piece(template.item(index), tokens)
+                for index, entry in enumerate(template.array())
+            ]
+        )
 
-    single = tuple(piece(item) for item in node.child("single").items())
-    if any(item.sequence == "B" for item in single):
+    single = pieces("single")
+    if "B" in [piece.sequence for piece in single]:
         raise node.child("single").error("the template for one sequence uses sequence B")
-    return Template(single, tuple(piece(item) for item in node.child("pair").items()))
+    return Template(single, pieces("pair"))
+
+
+#: Ids and contents of what a template takes for one token.
+_TemplateToken = tuple[tuple[int, ...], tuple[str, ...]]
+
+
+def _template_token(entry: Any, known_ids: Container[int]) -> _TemplateToken | None:
+    """Read a special token of a template; None if anything is wrong with it."""
+    try:
+        ids, texts = entry["ids"], entry["tokens"]
+        if type(entry["id"]) is not str or type(ids) is not list or type(texts) is not list or len(ids) != len(texts):
+            return None
+    except (KeyError, TypeError):
+        return None
+    for token_id, text in zip(ids, texts, strict=True):
+        if type(token_id) is not int or type(text) is not str or token_id not in known_ids:
+            return None
+    return tuple(ids), tuple(texts)
+
+
+def _checked_template_token(entry: Node, known_ids: Container[int]) -> _TemplateToken:
+    """Read a special token of a template, or raise."""
+    entry.child("id").string()
+    ids = tuple(_known_id(item, known_ids) for item in entry.child("ids").items())
+    texts = tuple(item.string() for item in entry.child("tokens").items())
+    if len(ids) != len(texts):
+        raise entry.error(f"{len(ids)} ids but {len(texts)} tokens; expected as many of each")
+    return ids, texts
+
+
+def _template_piece(entry: Any, tokens: Mapping[str, _TemplateToken]) -> TemplatePiece | None:
+    """Read an item of a template; None if anything is wrong with it."""
+    try:
+        ((kind, body),) = entry.items()
+        name, type_id = body["id"], body["type_id"]
+        if type(type_id) is not int or not 0 <= type_id < 1 << 31:
+            return None
+        if kind == "SpecialToken":
+            return TemplatePiece(type_id, None, *tokens[name])
+        return TemplatePiece(type_id, name) if kind == "Sequence" and name in ("A", "B") else None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _checked_template_piece(item: Node, tokens: Mapping[str, _TemplateToken]) -> TemplatePiece:
+    """Read an item of a template, or raise."""
+    kinds = item.value.keys() if type(item.value) is dict else ()
+    if len(kinds) != 1 or not set(kinds) <= {"Sequence", "SpecialToken"}:
+        raise item.wrong('{"Sequence": ...} or {"SpecialToken": ...}')
+    kind = next(iter(kinds))
+    body = item.child(kind)
+    type_id = body.child("type_id").integer(limit=1 << 31)
+    if kind == "Sequence":
+        name = body.child("id").one_of("A", "B")
+        return TemplatePiece(type_id, name)  # type: ignore[arg-type]
+    name = body.child("id").string()
+    if name not in tokens:
+        raise body.child("id").error(f"the template names the token {name!r}, which is not among its special_tokens")
+    return TemplatePiece(type_id, None, *tokens[name])
 
 
 # ------------------------------------------------------------------------------------ truncation and padding

@@ -16,6 +16,7 @@ vocabulary lacks are not made up: a vocabulary with neither ``[CLS]`` nor ``[SEP
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,22 @@ def write(spec: TokenizerSpec) -> bytes:
     return "".join(f"{token}\n" for token in tokens).encode()
 
 
+def ends_put_around(spec: TokenizerSpec) -> str | None:
+    """Name the tokens that all readers of the format put around texts, and this tokenizer does not; None if it is not so.
+
+    transformers and tokenizers' BertWordPieceTokenizer ask for both, and no setting leaves them out.
+
+    Parameters
+    ----------
+    spec
+        One with a :class:`~jittok.spec.WordPieceModel`.
+    """
+    first, last = SPECIAL_TOKENS["cls_token"], SPECIAL_TOKENS["sep_token"]
+    assert isinstance(spec.model, WordPieceModel)
+    has_template = any(isinstance(step, Template) for step in spec.post_processors)
+    return None if has_template or not {first, last} <= spec.model.vocab.keys() else f"{first} and {last}"
+
+
 def lost(spec: TokenizerSpec) -> list[str]:
     """Name what a vocab.txt of this spec does not say, and its reader takes otherwise.
 
@@ -267,6 +284,8 @@ def lost(spec: TokenizerSpec) -> list[str]:
         found = _read_back(spec, {})
     except FormatError as error:
         return [str(error)]
+    if ends_put_around(spec) is not None:  # said for itself: no other file beside it helps
+        found = replace(found, post_processors=spec.post_processors)
     return differences(spec, found)
 
 
@@ -289,6 +308,12 @@ def files_of(spec: TokenizerSpec) -> dict[str, bytes]:
         The two files cannot say what the spec says; the message names it.
     """
     vocabulary = write(spec)
+    ends = ends_put_around(spec)
+    if ends is not None:
+        raise UnsupportedError(
+            f"a vocab.txt cannot hold this tokenizer: its readers put {ends} around texts, and this tokenizer puts nothing "
+            "there; save as tokenizer.json"
+        )
     config = _config_of(spec)
     try:
         found = _read_back(spec, config)

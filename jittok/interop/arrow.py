@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FormatError,
+    MissingDependencyError,
+    SpecialTokenError,
+    TextError,
+)
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -63,10 +71,14 @@ def _lists(tokenizer: Tokenizer, array: Any, settings: dict[str, Any]) -> Any:
             array = pyarrow.chunked_array([chunk.cast(plain) for chunk in array.chunks], plain)
         else:
             array = array.cast(plain)
-    valid = array.drop_null() if array.null_count else array
-    lists = tokenizer.encode_batch(valid, **settings).to_arrow()
-    if array.null_count:
+    if not array.null_count:
+        lists = tokenizer.encode_batch(array, **settings).to_arrow()
+    else:
         is_null = _flags(array)
+        try:
+            lists = tokenizer.encode_batch(array.drop_null(), **settings).to_arrow()
+        except (FormatError, SpecialTokenError, TextError) as error:
+            raise type(error)(_with_row(str(error), is_null)) from None
         counts = np.zeros(len(array), np.int64)
         counts[~is_null] = np.diff(np.asarray(lists.offsets))
         offsets = np.zeros(len(array) + 1, np.asarray(lists.offsets).dtype)
@@ -77,6 +89,15 @@ def _lists(tokenizer: Tokenizer, array: Any, settings: dict[str, Any]) -> Any:
     starts = np.cumsum([0, *map(len, array.chunks)]).tolist()
     parts = [lists.slice(start, len(chunk)) for start, chunk in zip(starts, array.chunks, strict=False)]
     return pyarrow.chunked_array(parts, lists.type)
+
+
+def _with_row(message: str, is_null: Any) -> str:
+    """An error's message with the row that it is about among all, where it counts texts without nulls."""
+
+    def row(match: re.Match[str]) -> str:
+        return f"{match[1]}{int(np.flatnonzero(~is_null)[int(match[2])])}"
+
+    return re.sub(r"^(text |texts\[)(\d+)", row, message)
 
 
 def _flags(array: Any) -> Any:

@@ -18,7 +18,7 @@ _V64 = ir.VectorType(_I8, 64)
 
 
 def _byte_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-    data = context.make_array(array_type)(context, builder, array).data
+    data = context.data_model_manager[array_type].get(builder, array, "data")
     return builder.gep(builder.bitcast(data, _I8.as_pointer()), [offset])
 
 
@@ -165,7 +165,7 @@ def run_mask_code(
         kind = ir.FunctionType(ir.VoidType(), [_I64] * 4)
         function = builder.inttoptr(arguments[0], kind.as_pointer())
         addresses = [
-            builder.ptrtoint(context.make_array(signature.args[i])(context, builder, arguments[i]).data, _I64)
+            builder.ptrtoint(_byte_pointer(context, builder, signature.args[i], arguments[i], _I64(0)), _I64)
             for i in (1, 2)
         ]
         builder.call(function, [*addresses, arguments[3], arguments[4]])
@@ -784,7 +784,7 @@ _W32 = ir.VectorType(_I64, 32)
 
 
 def _mask_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    data = context.make_array(array_type)(context, builder, array).data
+    data = context.data_model_manager[array_type].get(builder, array, "data")
     return builder.bitcast(builder.gep(data, [index]), _W32.as_pointer())
 
 

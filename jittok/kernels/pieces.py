@@ -661,7 +661,7 @@ def sample_pieces(
 
 @kernel
 def insert_blanks(
-    data: Any, starts: Any, ends: Any, unless_marked: int, out: Any, out_starts: Any, out_ends: Any
+    data: Any, starts: Any, ends: Any, unless_marked: int, wanted: Any, out: Any, out_starts: Any, out_ends: Any
 ) -> int:
     """Copy segments, with a blank before each that is not empty.
 
@@ -673,6 +673,8 @@ def insert_blanks(
         Segment i is ``data[starts[i]:ends[i]]``.
     unless_marked : int
         1: a segment that begins with a blank or U+2581 gets none.
+    wanted : bool[n]
+        Segments without it get none; [0]: no such segments.
     out : uint8
         Output: at least as many bytes as all segments have, one more for each, and 64 more.
     out_starts, out_ends : int64[n]
@@ -689,8 +691,8 @@ def insert_blanks(
         n = ends[i] - first
         out_starts[i] = size
         if n > 0:
-            marked = False
-            if unless_marked:
+            marked = wanted.size > 0 and not wanted[i]
+            if unless_marked and not marked:
                 byte = np.int64(data[first])
                 marked = byte == 0x20
                 if byte == 0xE2 and n >= 3:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok._jit import helper, inlined, kernel
-from jittok.kernels.machine import multiply, prefetch
+from jittok.kernels.machine import copy_block, load64, multiply, prefetch
 
 #: Instead of a symbol, before and after each word.
 BOUNDARY = 0x7FFFFFFF
@@ -67,6 +67,9 @@ SCORED = 16  # entries of the heap of jittok.kernels.train_wordpiece
 RUNS = 17  # number of older runs
 N_NUMBERS = 18
 
+#: Bytes behind the strings of tokens, which are copied in blocks.
+SLACK = 128
+
 #: What the kernels return.
 DONE = 0  # as many symbols as wanted
 PAUSED = 1  # the budget is used up
@@ -97,7 +100,7 @@ class Pairs(NamedTuple):
 class Tokens(NamedTuple):
     """Symbols as strings. The number of a symbol is its id."""
 
-    data: NDArray[np.uint8]  # [capacity] UTF-8, one after another
+    data: NDArray[np.uint8]  # [capacity] UTF-8, one after another, and SLACK bytes
     indptr: NDArray[np.int64]  # [capacity + 1]
     length: NDArray[np.int32]  # [capacity] in letters; 0 for one that no word has had
     table: NDArray[np.int32]  # [2**k] hash table of symbols by their strings, -1 for none
@@ -119,6 +122,7 @@ class Training(NamedTuple):
     links: NDArray[np.int32]  # [2 * pairs] next pair of the same left symbol, of the same right symbol
     buckets: NDArray[np.int32]  # [k] by count: the pairs that wait, linked by Pairs.waiting
     level: NDArray[np.int32]  # [pairs] heap of the pairs of the greatest count
+    level_key: NDArray[np.uint64]  # [pairs] their symbols, as one number
     heap_count: NDArray[np.int64]  # [capacity] heap of other pairs: their counts when they were put in
     heap_pair: NDArray[np.int32]  # [capacity]
     merges: NDArray[np.int32]  # [3 * capacity] left, right, result
@@ -630,20 +634,29 @@ def pop_heap(training: Any) -> None:
 
 
 @inlined
-def sift_level(training: Any, at: int, size: int, pair: int) -> None:
+def pair_key(pairs: Any, pair: int) -> np.uint64:
+    """A number that is in the order in which pairs of one count are merged."""
+    left, right = np.uint64(pairs.left[np.uint64(pair)]), np.uint64(pairs.right[np.uint64(pair)])
+    return left << np.uint64(32) | right
+
+
+@inlined
+def sift_level(training: Any, at: int, size: int, pair: int, key: np.uint64) -> None:
     """Put a pair into the level's heap at `at` or below."""
-    items = training.level
+    items, keys = training.level, training.level_key
     while True:
         below = 2 * at + 1
         if below >= size:
             break
-        if below + 1 < size and is_before(training.pairs, items[np.uint64(below + 1)], items[np.uint64(below)]):
+        if below + 1 < size and keys[np.uint64(below + 1)] < keys[np.uint64(below)]:
             below += 1
-        if not is_before(training.pairs, items[np.uint64(below)], pair):
+        if keys[np.uint64(below)] >= key:
             break
         items[np.uint64(at)] = items[np.uint64(below)]
+        keys[np.uint64(at)] = keys[np.uint64(below)]
         at = below
     items[np.uint64(at)] = pair
+    keys[np.uint64(at)] = key
 
 
 @helper
@@ -652,7 +665,7 @@ def pop_level(training: Any) -> None:
     size = training.numbers[LEVEL_PAIRS] - 1
     training.numbers[LEVEL_PAIRS] = size
     if size > 0:
-        sift_level(training, np.int64(0), size, training.level[size])
+        sift_level(training, np.int64(0), size, training.level[size], training.level_key[size])
 
 
 @helper
@@ -670,6 +683,7 @@ def next_level(training: Any) -> None:
         if pairs.begin[pair] != MERGED:
             if now == count:
                 level[size] = pair
+                training.level_key[size] = pair_key(pairs, pair)
                 size += 1
             elif now < count and now >= numbers[FLOOR]:
                 pairs.waiting[pair] = training.buckets[now]
@@ -677,7 +691,7 @@ def next_level(training: Any) -> None:
         pair = after
     numbers[LEVEL_PAIRS] = size
     for at in range((size >> 1) - 1, -1, -1):
-        sift_level(training, at, size, level[at])
+        sift_level(training, at, size, level[at], training.level_key[at])
 
 
 @inlined
@@ -696,13 +710,16 @@ def put_in_queue(training: Any, pair: int) -> None:
         return
     at = numbers[LEVEL_PAIRS]
     numbers[LEVEL_PAIRS] = at + 1
+    key = pair_key(training.pairs, pair)
     while at > 0:
         above = (at - 1) >> 1
-        if not is_before(training.pairs, pair, training.level[np.uint64(above)]):
+        if training.level_key[np.uint64(above)] <= key:
             break
         training.level[np.uint64(at)] = training.level[np.uint64(above)]
+        training.level_key[np.uint64(at)] = training.level_key[np.uint64(above)]
         at = above
     training.level[np.uint64(at)] = pair
+    training.level_key[np.uint64(at)] = key
 
 
 @kernel
@@ -766,12 +783,29 @@ def first_in_queue(training: Any) -> int:
 # ----------------------------------------------------------------------------------------------------- the tokens
 
 
+@inlined
+def word_of(data: Any, first: int, n: int) -> np.uint64:
+    """The first eight of `n` bytes as a number; of fewer, zeros stand for the rest."""
+    value = load64(data, first)
+    if n < 8:
+        value &= (np.uint64(1) << np.uint64(8 * n)) - np.uint64(1)
+    return value
+
+
+@inlined
+def copy_bytes(data: Any, to: int, first: int, last: int) -> int:
+    """Copy ``data[first:last]``, and some bytes behind it, to where it is not; returns where the copy ends."""
+    for at in range(first, last, 64):
+        copy_block(data, to + at - first, data, at)
+    return to + last - first
+
+
 @helper
 def token_slot(tokens: Any, first: int, n: int) -> np.uint64:
     """Where in the table the string ``tokens.data[first:first + n]`` is or would be."""
     value = multiply(np.uint64(n), MIX)
-    for i in range(n):
-        value = multiply(value ^ np.uint64(tokens.data[first + i]), MIX)
+    for i in range(0, n, 8):
+        value = multiply(value ^ word_of(tokens.data, first + i, n - i), MIX)
         value ^= value >> np.uint64(32)
     mask = np.uint64(tokens.table.size - 1)
     slot = value & mask
@@ -779,10 +813,10 @@ def token_slot(tokens: Any, first: int, n: int) -> np.uint64:
         symbol = np.int64(tokens.table[slot])
         at = tokens.indptr[symbol]
         if tokens.indptr[symbol + 1] - at == n:
-            i = 0
-            while i < n and tokens.data[at + i] == tokens.data[first + i]:
-                i += 1
-            if i == n:
+            i = np.int64(0)
+            while i < n and word_of(tokens.data, at + i, n - i) == word_of(tokens.data, first + i, n - i):
+                i += 8
+            if i >= n:
                 break
         slot = (slot + np.uint64(1)) & mask
     return slot
@@ -815,9 +849,7 @@ def write_token(training: Any, left: int, right: int, prefix: Any) -> int:
     """Write the string that merging makes behind those of all tokens; returns where it ends."""
     numbers, tokens = training.numbers, training.tokens
     used = numbers[BYTES]
-    for at in range(tokens.indptr[left], tokens.indptr[left + 1]):
-        tokens.data[used] = tokens.data[at]
-        used += 1
+    used = copy_bytes(tokens.data, used, tokens.indptr[left], tokens.indptr[left + 1])
     begin = tokens.indptr[right]
     if numbers[PREFIX] > 0 and tokens.indptr[right + 1] - begin >= numbers[PREFIX]:
         i = 0
@@ -825,10 +857,7 @@ def write_token(training: Any, left: int, right: int, prefix: Any) -> int:
             i += 1
         if i == numbers[PREFIX]:
             begin += i
-    for at in range(begin, tokens.indptr[right + 1]):
-        tokens.data[used] = tokens.data[at]
-        used += 1
-    return used
+    return copy_bytes(tokens.data, used, begin, tokens.indptr[right + 1])
 
 
 @helper
@@ -1073,7 +1102,7 @@ def missing_room(training: Any, pair: int) -> int:
         return MORE_MERGES
     left, right = np.int64(pairs.left[pair]), np.int64(pairs.right[pair])
     size = tokens.indptr[left + 1] - tokens.indptr[left] + tokens.indptr[right + 1] - tokens.indptr[right]
-    if numbers[BYTES] + size > tokens.data.size:
+    if numbers[BYTES] + size + SLACK > tokens.data.size:
         return MORE_BYTES
     return DONE
 

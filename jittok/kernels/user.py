@@ -149,6 +149,8 @@ def write_utf8(codepoints: Any, first: int, last: int, text: Any) -> int:
     at = np.int64(0)
     for i in range(first, last):
         codepoint = np.int64(codepoints[i])
+        if codepoint < 0:
+            return INVALID
         if codepoint < 0x80:
             text[at] = np.uint8(codepoint)
             at += 1
@@ -283,3 +285,7 @@ def decode_bytes(tables: Any, ids: Any, first: int, last: int, out: Any) -> int:
             out[at] = merges.token_bytes[j]
             at += 1
     return at
+
+
+encode_codepoints.written = {"out": np.int32}
+decode_bytes.written = {"out": np.uint8}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jittok._jit import mask_code
 from jittok.build.plan import WordSplit
 from jittok.build.split_runs import find_runs
+from jittok.encodings import whole_number
 from jittok.engine import MUCH_TEXT, PARALLEL_BYTES, segments_of
 from jittok.memory import zeros
 from jittok.tables import N_MASKS, read_only
@@ -34,6 +35,17 @@ _RUN = "jittok run of words"
 _LEAST_PART = 1 << 16
 
 T = TypeVar("T")
+
+
+def checked_memory_limit(memory_limit: object) -> int | None:
+    """A number of bytes, or None for no limit.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        It is something else, or less than 1.
+    """
+    return None if memory_limit is None else whole_number("memory_limit", memory_limit, 1)
 
 
 class Words(NamedTuple):

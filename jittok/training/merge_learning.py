@@ -150,7 +150,7 @@ class MergeLearner:
         strings = [token.encode("utf-8", "surrogatepass") for token in tokens]
         text = b"".join(strings)
         numbers[kernels.BYTES] = len(text)
-        data = np.empty(len(text) + TOKEN_BYTES * (capacity - n) + 64, np.uint8)
+        data = np.empty(len(text) + TOKEN_BYTES * (capacity - n) + kernels.SLACK, np.uint8)
         data[: len(text)] = np.frombuffer(text, np.uint8)
         indptr = np.zeros(capacity + 1, np.int64)
         np.cumsum(np.array([len(string) for string in strings], np.int64), out=indptr[1 : n + 1])
@@ -172,6 +172,7 @@ class MergeLearner:
             links=np.empty(2 * n_pairs, np.int32),
             buckets=np.full(BUCKETS, -1, np.int32),
             level=np.empty(n_pairs, np.int32),
+            level_key=np.empty(n_pairs, np.uint64),
             heap_count=np.empty(0, np.int64),
             heap_pair=np.empty(0, np.int32),
             merges=np.empty(3 * (capacity - n + 64), np.int32),
@@ -258,7 +259,8 @@ class MergeLearner:
         counted = list(workers.map(count, parts))
         total = sum(n for _, n in counted) + 1
         self._training = training = training._replace(
-            pairs=_no_pairs(total), level=np.empty(total, np.int32), links=np.empty(2 * total, np.int32)
+            pairs=_no_pairs(total), level=np.empty(total, np.int32), level_key=np.empty(total, np.uint64),
+            links=np.empty(2 * total, np.int32),
         )
         number = [np.empty(n, np.int32) for _, n in counted]
         table = np.empty(_power_of_two(2 * total), np.int32)
@@ -309,6 +311,7 @@ class MergeLearner:
             training = training._replace(
                 pairs=kernels.Pairs(*(_larger(array, used, size) for array in training.pairs)),
                 level=_larger(training.level, self._number(kernels.LEVEL_PAIRS), size),
+                level_key=_larger(training.level_key, self._number(kernels.LEVEL_PAIRS), size),
                 links=_larger(training.links, 2 * self._number(kernels.LINKED), 2 * size),
             )
         elif status == kernels.MORE_EVENTS:
@@ -322,7 +325,7 @@ class MergeLearner:
         elif status == kernels.MORE_BYTES:
             used = self._number(kernels.BYTES)
             longest = 2 * int(np.diff(training.tokens.indptr[: self.size + 1]).max())
-            data = _larger(training.tokens.data, used, 2 * used + longest)
+            data = _larger(training.tokens.data, used, 2 * used + longest + kernels.SLACK)
             training = training._replace(tokens=training.tokens._replace(data=data))
         elif self._scores is not None:
             assert status == kernels.MORE_HEAP, status

@@ -20,7 +20,7 @@ from jittok.memory import zeros
 from jittok.rewriting import Rewriter, build_rewriter
 from jittok.tables import read_only
 from jittok.text import codepoints_below, texts_from
-from jittok.training.counting import load_run, merged_by_parts, save_run, sorted_words
+from jittok.training.counting import checked_memory_limit, load_run, merged_by_parts, save_run, sorted_words
 from jittok.training.progress import Progress
 from jittok.training.sentencepiece_options import BLANK, BOUNDARY, OUTSIDE, SentencePieceOptions
 from jittok.training.texts import TextBatch, TextReport, read_texts
@@ -518,16 +518,15 @@ def spilling(memory_limit: int | None, threads: int | None, tables: int = 1) -> 
 
     Raises
     ------
-    ArgumentError
+    ArgumentError, ArgumentTypeError
         It is no number of bytes.
     """
+    memory_limit = checked_memory_limit(memory_limit)
     if memory_limit is None:
         yield None
         return
-    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int | np.integer) or memory_limit < 1:
-        raise ArgumentError(f"memory_limit={memory_limit!r}; expected a number of bytes, or None")
     with tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True) as folder:
-        yield Spill(int(memory_limit) // (thread_count(threads) * tables), Path(folder))
+        yield Spill(memory_limit // (thread_count(threads) * tables), Path(folder))
 
 
 def text_counter(

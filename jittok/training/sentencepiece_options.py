@@ -9,6 +9,7 @@ import csv
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from typing import Any, Literal, get_type_hints
 
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError
@@ -387,16 +388,21 @@ _NAMES = ("unk", "bos", "eos", "pad")
 
 
 def _compiled_rules(path: str, name: str) -> bytes:
-    from jittok.build.charsmap import compile_charsmap, read_rules
-
     try:
         with open(path, encoding="utf-8", newline="\n") as lines:
-            rules = read_rules(lines, path)
+            return _compiled(tuple(lines), path)
     except OSError as error:
         raise MissingFileError(f"{name}: cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise FormatError(f"{path}: expected UTF-8") from None
-    return compile_charsmap(rules)
+
+
+@lru_cache(maxsize=2)
+def _compiled(lines: tuple[str, ...], path: str) -> bytes:
+    """Rules of a file: compiled once, though they are checked long before they are used."""
+    from jittok.build.charsmap import compile_charsmap, read_rules
+
+    return compile_charsmap(read_rules(lines, path))
 
 
 def model_spec(

@@ -29,6 +29,7 @@ from jittok.spec import (
 from jittok.tables import read_only
 from jittok.text import codepoints_below
 from jittok.token_columns import ColumnMerges, Columns, ColumnVocab
+from jittok.training.counting import checked_memory_limit
 from jittok.training.progress import Checkpoint, Progress, check_no_words, warn_caller
 from jittok.training.steps import Steps, read_steps, steps_from_settings
 from jittok.training.word_counts import WordCounts, check_words, count_words, merge_counts
@@ -554,7 +555,7 @@ def reading_arguments(
     for name in options:
         if name not in known:
             raise ArgumentTypeError(f"unexpected argument {name}=; expected one of the signature, or {', '.join(known)}")
-    memory_limit = None if memory_limit is None else whole_number("memory_limit", memory_limit, 1)
+    memory_limit = checked_memory_limit(memory_limit)
     return {**options, "threads": threads, "memory_limit": memory_limit, "progress": progress}
 
 

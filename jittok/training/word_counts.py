@@ -17,7 +17,7 @@ from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, TextWar
 from jittok.tables import read_only
 from jittok.text import Texts, find_invalid
 from jittok.training.array_file import read_arrays, write_arrays
-from jittok.training.counting import Counting, Words, merged, merged_by_parts
+from jittok.training.counting import Counting, Words, checked_memory_limit, merged, merged_by_parts
 from jittok.training.progress import Progress, warn_caller
 from jittok.training.steps import read_steps
 from jittok.training.texts import ErrorPolicy, TextReport, read_texts
@@ -234,8 +234,7 @@ def count_words(
     from jittok.engine import thread_count
 
     n_threads = thread_count(threads)
-    if memory_limit is not None and (not isinstance(memory_limit, int | np.integer) or memory_limit < 1):
-        raise ArgumentError(f"memory_limit={memory_limit!r}; expected a number of bytes, or None")
+    memory_limit = checked_memory_limit(memory_limit)
     steps = read_steps(normalizer, pre_tokenizer)
     split = build_word_split(steps.normalizers, steps.pre_tokenizers)
     report = TextReport()
@@ -244,7 +243,7 @@ def count_words(
         Progress(_size_of(texts), "B", "counting words", progress) as bar,
         tempfile.TemporaryDirectory(prefix="jittok-", ignore_cleanup_errors=True) as folder,
     ):
-        counting = Counting(split, n_threads, None if memory_limit is None else int(memory_limit), Path(folder))
+        counting = Counting(split, n_threads, memory_limit, Path(folder))
         words = counting.run(batches, bar)
     warn_of(report)
     return WordCounts(*words, steps.settings(), report)
@@ -299,6 +298,7 @@ def merge_counts(counts: Iterable[WordCounts | str | os.PathLike[str]], *, memor
         report.add(one.report)
     if sum(int(one.counts.max(initial=0)) for one in parts) >= 1 << 63:
         raise ArgumentError("counts: a word may occur 2**63 times or more in all; divide all counts by the same number")
+    memory_limit = checked_memory_limit(memory_limit)
     if memory_limit is None:
         words = merged([one.words for one in parts])
     else:

@@ -36,10 +36,10 @@ def fold_pages(values: NDArray[Any]) -> tuple[NDArray[np.uint16], NDArray[Any]]:
     page_of = np.zeros(0x110000 >> 7, dtype=np.uint16)
     kept = [pages[0]]
     number_of = {pages[0].tobytes(): 0}
-    filled = np.any(pages != 0, axis=1)
+    filled: NDArray[np.bool_] = np.any(pages, axis=1)
     if filled[0]:  # else page 0, that of ASCII, is the empty one already
         page_of[1:] = 1
-        kept.append(np.zeros_like(pages[0]))
+        kept.append(np.zeros(128, pages.dtype))
     for index in np.flatnonzero(filled).tolist():
         number = number_of.setdefault(pages[index].tobytes(), len(kept))
         if number == len(kept):
