@@ -521,13 +521,16 @@ def _wait_for_code(name: str) -> bool:
 def _code_of_parent(name: str, key: str) -> Any:
     """A code file that the process which this one was forked from is likely to be compiling; None if it does not come.
 
-    The compiler may have been forked in the middle of its work, so to use it here is the second choice.
+    The compiler may have been forked in the middle of its work, so to use it here is the second choice. Who has waited in
+    vain does not wait again.
     """
+    global _forked_while_compiling
     end = time.monotonic() + PARENT_SECONDS
     code = None
     while code is None and cache_folder() is not None and time.monotonic() < end:
         time.sleep(0.05)
         code = _read_code(name, key)
+    _forked_while_compiling = code is not None
     return code
 
 

@@ -544,6 +544,20 @@ def _is_wide() -> bool:
 _LANES = ir.VectorType(_I1, 16)
 
 
+def _compress_items(builder: Any) -> Any:
+    """LLVM's function that moves those of sixteen items to the front that a mask has."""
+    return cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
+    )
+
+
+def _sixteen_places(builder: Any, bits: Any, first: int, base: Any) -> tuple[Any, Any]:
+    """`base` plus the number of each of 16 bits from `first` on that is set, at the front of a vector; and those bits."""
+    part = builder.trunc(builder.lshr(bits, _I64(first)), _I16)
+    places = builder.add(base, ir.Constant(_IDS, list(range(first, first + 16))))
+    return builder.call(_compress_items(builder), [places, builder.bitcast(part, _LANES), base]), part
+
+
 @intrinsic
 def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any) -> Any:
     """Write `base` plus the number of each set bit to an int32 array from `index` on; only with wide vectors."""
@@ -551,18 +565,11 @@ def put_places(typing_context: Any, array: Any, index: Any, bits: Any, base: Any
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if not _is_wide():
             return context.get_dummy_value()
-        compress = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
-        )
         count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
         index, bits = arguments[1], arguments[2]
-        undefined = ir.Constant(_IDS, ir.Undefined)
-        single = builder.insert_element(undefined, builder.trunc(arguments[3], _I32), _I32(0))
-        base = builder.shuffle_vector(single, undefined, ir.Constant(_IDS, [0] * 16))
+        base = _spread(builder, arguments[3])
         for first in range(0, 64, 16):
-            part = builder.trunc(builder.lshr(bits, _I64(first)), _I16)
-            places = builder.add(base, ir.Constant(_IDS, list(range(first, first + 16))))
-            places = builder.call(compress, [places, builder.bitcast(part, _LANES), base])
+            places, part = _sixteen_places(builder, bits, first, base)
             pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], builder.shl(index, _I64(2)))
             builder.store(places, builder.bitcast(pointer, _IDS.as_pointer())).align = 4
             index = builder.add(index, builder.call(count, [builder.zext(part, _I64)]))
@@ -687,9 +694,6 @@ def put_entries(
         # Classes eight bytes at a time, places sixteen at a time.
         move = ir.FunctionType(_I64, [_I64, _I64])
         extract = cgutils.get_or_insert_function(builder.module, move, "llvm.x86.bmi.pext.64")
-        compress = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
-        )
         count = builder.module.declare_intrinsic("llvm.ctpop", [_I64])
         begin = _spread(builder, builder.add(at, base))
         # Written and read again, which is faster than taking vectors apart. What is written for eight bytes never reaches
@@ -699,9 +703,7 @@ def put_entries(
         store(builder.sext(builder.bitcast(leads, ir.VectorType(_I1, 64)), _V64), 0, builder.add(first, _I64(64)))
         for i in range(8):
             if i % 2 == 0:
-                bits = builder.trunc(builder.lshr(leads, _I64(8 * i)), _I16)
-                places = builder.add(begin, ir.Constant(_IDS, list(range(8 * i, 8 * i + 16))))
-                places = builder.call(compress, [places, builder.bitcast(bits, _LANES), begin])
+                places, _ = _sixteen_places(builder, leads, 8 * i, begin)
                 store(places, 1, builder.shl(n, _I64(2)))
             eight, mask = (load(0, builder.add(first, _I64(place)), _I64) for place in (8 * i, 64 + 8 * i))
             store(builder.call(extract, [eight, mask]), 0, n)
@@ -1282,9 +1284,7 @@ def take_lane_merges(
         none = _sixteen(_NO_MERGE << _PLACE_BITS)
         _scatter(context, builder, kinds[1], arguments[1], group, at, active, none)
         _scatter(context, builder, kinds[1], arguments[1], group, right, active, none)
-        compress_items = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_IDS, [_IDS, _LANES, _IDS]), "llvm.experimental.vector.compress.v16i32"
-        )
+        compress_items = _compress_items(builder)
         compress_pairs = cgutils.get_or_insert_function(
             builder.module,
             ir.FunctionType(_LINE, [_LINE, _EIGHT, _LINE]),
