@@ -327,7 +327,6 @@ def test_impossible_files_are_refused(code):
     assert _native.unpack(_native.pack(code, "k"), "k") is None
 
 
-@needs_code_files
 def test_old_versions_go_and_nothing_else(tmp_path):
     names = [f"{number:024x}" for number in range(7)]
     for name in [*names, "documents", "abc", "F" * 24]:
@@ -374,6 +373,7 @@ def test_locks_of_a_process_forked_while_a_thread_compiles(monkeypatch):
         thread.join()
 
 
+@needs_code_files
 def test_cache_that_cannot_be_written_warns_once(tmp_path, empty_cache, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JITTOK_CACHE_DIR", str(tmp_path / "file" / "cache"))
