@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +20,8 @@ from jittok._jit import is_ready, mask_code
 from jittok.build.plan import MARK, AddedTokenStage, MarkStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
 from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
-from jittok.memory import Buffers, Idle, large_copy, move_rows
+from jittok.memory import Buffers, Idle, large_copy
+from jittok.outputs import Output, Outputs
 from jittok.post_processing import Framing
 from jittok.ranges import Chunk, Ranges
 from jittok.spec import Metaspace
@@ -55,7 +56,7 @@ from jittok.tables import (
     WordPieceTables,
     read_only,
 )
-from jittok.threads import Helpers, Task
+from jittok.threads import Helpers
 
 if TYPE_CHECKING:
     from jittok.kernels.charsmap import NormalizedText
@@ -172,202 +173,6 @@ class Source(NamedTuple):
     def of_arrays(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Source:
         """Documents that are bytes already: document i is ``data[indptr[i]:indptr[i + 1]]``."""
         return Source(indptr, lambda first, last: (data, indptr[first : last + 1]))
-
-
-class Output:
-    """Ids of chunks one after another, and their spans and pre-token numbers where wanted.
-
-    It grows, so that kernels write where the results stay; memory that nothing was written to costs nothing.
-
-    Parameters
-    ----------
-    expected
-        Ids that there will be, about; 0 where one chunk is all.
-    spans, words
-        What is wanted besides ids.
-    buffers
-        Where memory for the ids comes from; None: from nowhere in particular.
-
-    Attributes
-    ----------
-    share
-        Which part of all text the chunks done make, with the one at hand.
-    """
-
-    __slots__ = ("buffers", "expected", "ids", "share", "shown", "spans", "used", "words")
-
-    def __init__(self, expected: int, spans: bool, words: bool, buffers: Buffers | None = None) -> None:
-        self.used = 0
-        self.buffers = buffers
-        #: As in :class:`EncodedTexts`.
-        self.shown: dict[int, str] = {}
-        self.expected = expected
-        self.share = 1.0
-        self.ids = np.empty(0, np.int32)
-        self.spans = np.empty((0, 2), np.int64) if spans else None
-        self.words = np.empty(0, np.int32) if words else None
-
-    def reserve(self, n: int) -> None:
-        """Make room for at least `n` ids after those in use, and their pre-token numbers."""
-        if self.used + n <= len(self.ids):
-            return
-        size = self._expected() + n
-        self.ids = _larger(self.ids, self.used, size, self.buffers)
-        if self.words is not None:
-            self.words = _larger(self.words, self.used, size)
-
-    def new_spans(self, first: int) -> NDArray[np.int64]:
-        """The spans of the ids from `first` on, yet to be written."""
-        assert self.spans is not None
-        if self.used > len(self.spans):
-            self.spans = _larger(self.spans, first, self._expected())
-        return self.spans[first : self.used]
-
-    def make_room(self, n: int, buffers: Buffers | None = None) -> None:
-        """Allocate all arrays, which are empty, for `n` ids; those from `buffers` where it is given."""
-        self.ids = np.empty(n, np.int32) if buffers is None else buffers.empty(n, np.int32)
-        self.spans = None if self.spans is None else np.empty((n, 2), np.int64)
-        self.words = None if self.words is None else np.empty(n, np.int32)
-
-    def _expected(self) -> int:
-        """How many ids there will be, as far as can be told."""
-        if self.used == 0 or self.share >= 1:
-            return max(self.expected, self.used)
-        # Growing by a part of what is there keeps the cost linear whatever the share says.
-        return max(int(self.used / self.share * 1.05), self.used * 5 // 4)
-
-    def add(
-        self,
-        ids: NDArray[np.int32],
-        spans: NDArray[np.int64] | None,
-        words: NDArray[np.int32] | None,
-        shown: dict[int, str] | None = None,
-    ) -> None:
-        """Append ids, and what else is wanted."""
-        first, n = self.used, len(ids)
-        if shown:
-            self.shown.update((first + row, text) for row, text in shown.items())
-        self.reserve(n)
-        self.used += n
-        self.ids[first : self.used] = ids
-        if spans is not None:
-            self.new_spans(first)[:] = spans
-        if words is not None and self.words is not None:
-            self.words[first : self.used] = words
-
-
-class Outputs:
-    """The outputs of ranges of documents, which threads write to, and at last that of all.
-
-    Each range has a stretch of the same arrays, hardly longer than it is likely to need, so that little is left to be
-    done when all have ended: to move them together. What does not fit any more has outputs of its own, and so have
-    chunks from the ends of ranges.
-
-    Parameters
-    ----------
-    ranges
-        The ranges.
-    rooms
-        Ids that there will be in each, about.
-    spans, words
-        What is wanted besides ids.
-    buffers
-        Where memory for the ids comes from.
-    """
-
-    def __init__(self, ranges: Ranges, rooms: list[int], spans: bool, words: bool, buffers: Buffers) -> None:
-        self._ranges = ranges
-        self._wanted = spans, words
-        self._all = Output(rooms[0] if len(rooms) == 1 else 0, spans, words, buffers)
-        self._own = [self._all]
-        self._apart: list[list[tuple[Chunk, Output]]] = [[] for _ in rooms]
-        self._is_full = [False] * len(rooms)
-        self._places = [0]
-        self._given: list[NDArray[np.int32]] = []
-        if len(rooms) > 1:
-            # Stretches begin at cache lines, of which else two threads would write the same.
-            rooms = [-(-room // 16) * 16 for room in rooms]
-            self._places = [sum(rooms[:number]) for number in range(len(rooms))]
-            self._all.make_room(sum(rooms), buffers)
-            self._own = [self._part(place, room) for place, room in zip(self._places, rooms, strict=True)]
-            self._given = [output.ids for output in self._own]
-
-    def _part(self, place: int, room: int) -> Output:
-        """An output that writes to a stretch of the arrays of all."""
-        output = Output(room, *self._wanted, self._all.buffers)
-        stretch = slice(place, place + room)
-        output.ids = self._all.ids[stretch]
-        output.spans = None if self._all.spans is None else self._all.spans[stretch]
-        output.words = None if self._all.words is None else self._all.words[stretch]
-        return output
-
-    def of(self, chunk: Chunk, room: int) -> Output:
-        """What the ids of a chunk are written to, for which there must be `room` at first; :meth:`put` takes it."""
-        number = chunk.number
-        own = self._own[number]
-        is_last = number == len(self._own) - 1
-        if not chunk.in_order or self._is_full[number] or not (is_last or own.used + room <= len(own.ids)):
-            return Output(0, *self._wanted)
-        begin = self._ranges.bounds[number]
-        own.share = self._ranges.size(begin, chunk.last) / max(self._ranges.size(begin, chunk.end), 1)
-        return own
-
-    def put(self, chunk: Chunk, output: Output, ends: NDArray[np.int64]) -> None:
-        """Take the output of a chunk, and make `ends` those in the output of its range if it is added to that."""
-        number = chunk.number
-        own = self._own[number]
-        if output is own:
-            return
-        if chunk.in_order and not self._is_full[number]:
-            n = output.used
-            if own.used + n <= len(own.ids):
-                ends += own.used
-                own.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
-                return
-            self._is_full[number] = True
-        self._apart[number].append((chunk, output))
-
-    def whole(self, ends: NDArray[np.int64], submit: Callable[..., Task] | None = None) -> Output:
-        """The output of all documents, and `ends` as they are there, instead of those of each output.
-
-        `submit` runs a function on another thread.
-        """
-        if len(self._own) == 1:
-            return self._all
-        pieces: list[tuple[int, int, Output, int]] = []  # documents, their output, and where that is in the arrays
-        for number, output in enumerate(self._own):
-            apart = sorted(self._apart[number], key=lambda pair: pair[0].first)
-            begin, end = self._ranges.bounds[number : number + 2]
-            place = self._places[number] if output.ids is self._given[number] else -1
-            pieces.append((begin, apart[0][0].first if apart else end, output, place))
-            pieces += [(chunk.first, chunk.last, other, -1) for chunk, other in apart]
-        targets = [0, *accumulate(output.used for _, _, output, _ in pieces)]
-        whole = self._all
-        if targets[-1] > len(whole.ids):
-            whole = Output(0, *self._wanted)
-            whole.make_room(targets[-1])
-            pieces = [(*piece[:3], -1) for piece in pieces]
-        for _, _, output, place in pieces:
-            # Ids that outgrew their stretch have left it, but their spans may be there still, where others go now.
-            if place < 0 and output.spans is not None and np.may_share_memory(output.spans, whole.spans):
-                output.spans = output.spans[: output.used].copy()
-        moves = [(to, place, output.used) for to, (_, _, output, place) in zip(targets, pieces, strict=False) if place >= 0]
-        # In this order none overwrites one that is not moved yet.
-        to_end = [move for move in reversed(moves) if move[0] > move[1]]
-        for move in (*to_end, *(move for move in moves if move[0] < move[1])):
-            for array in (whole.ids, whole.spans, whole.words):
-                if array is not None:
-                    move_rows(array, *move, submit)
-        for to, (first, last, output, place) in zip(targets, pieces, strict=False):
-            n = output.used
-            ends[first:last] += to
-            if place >= 0:
-                whole.shown.update((to + row, text) for row, text in output.shown.items())
-                continue
-            whole.used = to
-            whole.add(output.ids[:n], _first(output.spans, n), _first(output.words, n), output.shown)
-        whole.used = targets[-1]
-        return whole
 
 
 def _find_runs(split: SplitTables) -> Runs:
@@ -632,18 +437,14 @@ class Engine:
         n_threads = self._n_threads(source, threads)
         ranges = Ranges(source.positions, n_threads, CHUNK_BYTES)
         rooms = [self._room(source, *bounds, framing) for bounds in pairwise(ranges.bounds)]
-        outputs = Outputs(ranges, rooms, spans, words, self._buffers)
+        outputs = Outputs(ranges, rooms, spans, words, self._buffers, framing)
         indptr = np.zeros(source.n_documents + 1, np.int64)
 
         def encode(chunk: Chunk) -> None:
             data, begins = source.make(chunk.first, chunk.last)
-            n_special = 0 if framing is None else framing.n_special * (chunk.last - chunk.first)
-            output = outputs.of(chunk, int(begins[-1] - begins[0]) + n_special + EXTRA_IDS)
-            before = output.used
+            output = outputs.of(chunk, int(begins[-1] - begins[0]) + EXTRA_IDS)
             ends = indptr[chunk.first + 1 : chunk.last + 1]
             self._encode_chunk(data, begins, chunk.first, enabled, output, ends)
-            if framing is not None:
-                self._frame(framing, output, ends, before)
             outputs.put(chunk, output, ends)
 
         self._run_all(encode, ranges)
@@ -723,29 +524,21 @@ class Engine:
         """Ids to make room for, for documents `first` to `last`, which are a range."""
         n_special = 0 if framing is None else framing.n_special * (last - first)
         size = int(source.positions[last] - source.positions[first])
-        if last < source.n_documents:
-            # What follows will be moved by what is too much, the better if that fits the processor's cache.
-            room = min(int(1.02 * self._density * size) + CHUNK_BYTES // 64, size)
-        elif first == 0:
+        if first == 0 and last == source.n_documents:
             # Most text has a token for every two characters or more; a single chunk tells itself.
             room = size // 2
             if size <= CHUNK_BYTES + CHUNK_BYTES // 2:
                 return 0
-        else:
+        elif last == source.n_documents:
             # Nothing follows, and a chunk begins with room for as many ids as it has bytes.
             room = min(int(1.25 * max(self._density, 0.5) * size) + CHUNK_BYTES // 2, size)
+        elif first == 0:
+            # Nothing goes before.
+            room = min(int(1.25 * self._density * size) + CHUNK_BYTES // 16, size)
+        else:
+            # Others will be moved by what is too much, the better if that fits the processor's cache.
+            room = min(int(1.02 * self._density * size) + CHUNK_BYTES // 64, size)
         return room + n_special + EXTRA_IDS
-
-    def _frame(self, framing: Framing, output: Output, ends: NDArray[np.int64], first: int) -> None:
-        """Put special tokens around the documents at the end of an output, which begin at `first` there."""
-        from jittok.kernels.framing import frame_rows
-
-        output.reserve(framing.n_special * len(ends))
-        output.used = int(
-            frame_rows(
-                framing.before, framing.after, framing.room, int(framing.keeps_end), output.ids, ends, first
-            )
-        )  # fmt: skip
 
     def _run_all(self, run: Callable[[Chunk], object], ranges: Ranges) -> None:
         """Run all chunks of all ranges: on this thread and on others, as many as there are ranges.
@@ -1943,17 +1736,6 @@ def thread_count(threads: int | None) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise ArgumentError(f"threads={threads!r}; expected a whole number of at least 1, or None")
     return int(threads)
-
-
-def _first(array: NDArray[Any] | None, n: int) -> NDArray[Any] | None:
-    return None if array is None else array[:n]
-
-
-def _larger(array: NDArray[Any], used: int, size: int, buffers: Buffers | None = None) -> NDArray[Any]:
-    """A new array of that size, which begins with what is used of another one."""
-    new = np.empty((size, *array.shape[1:]), array.dtype) if buffers is None else buffers.empty(size, array.dtype)
-    new[:used] = array[:used]
-    return new
 
 
 def _with_tokens(parts: Parts, rows: NDArray[np.int64]) -> Parts:

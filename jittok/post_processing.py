@@ -76,6 +76,13 @@ class Framing(NamedTuple):
         """Ids put around those of each document."""
         return len(self.before) + len(self.after)
 
+    def n_framed(self, ends: NDArray[np.int64]) -> int:
+        """Ids of documents with the special tokens, where the ids of each end at `ends` without."""
+        if not len(ends):
+            return 0
+        kept = int(ends[-1]) if ends[-1] <= self.room else int(np.minimum(np.diff(ends, prepend=0), self.room).sum())
+        return kept + self.n_special * len(ends)
+
 
 class Trimmed(NamedTuple):
     """Tokens with white space left out of their spans."""

@@ -17,16 +17,17 @@ class Chunk(NamedTuple):
     number: int  #: of the range that they belong to
     first: int
     last: int  #: one more than the last of them
-    in_order: bool  #: whether all documents of the range before them were given out before
+    in_order: bool  #: whether its thread took them, one after another, and did not come to help
     end: int  #: one more than the last of those that are still in the range, or were taken from its beginning
 
 
 class Ranges:
     """Which documents each thread is to do next.
 
-    A thread begins a range and does it from the beginning to the end, a chunk at a time. When no range is left to begin, it
-    takes chunks from the ends of what others have left. Chunks get smaller towards the end of a range, so that
-    threads end together.
+    A thread begins a range and does it a chunk at a time: ranges of the first half of the documents from the end to the
+    beginning, the others from the beginning to the end, so that what becomes of them stands together from the start.
+    When no range is left to begin, a thread takes chunks from the other side of what others have left. Chunks
+    get smaller towards the end of the work, so that threads end together.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class Ranges:
         cuts = [int(np.searchsorted(positions, begin + size * i // n_ranges)) for i in range(1, n_ranges)]
         #: Range i is documents bounds[i] to bounds[i + 1].
         self.bounds = [0, *(min(cut, n) for cut in cuts), n]
+        #: So many of the first ranges are done from the end to the beginning.
+        self.n_backward = n_ranges // 2
         self._first, self._last = self.bounds[:-1], self.bounds[1:]
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -63,7 +66,7 @@ class Ranges:
         for number in self._numbers:  # each number goes to one of them
             if number >= len(self):
                 break
-            while chunk := self._take(number, False):
+            while chunk := self._take(number, True):
                 yield chunk
         while chunk := self._steal():
             yield chunk
@@ -73,8 +76,8 @@ class Ranges:
         with self._lock:
             self._last = [max(min(last, first), begin) for begin, last in zip(self._first, self._last, strict=True)]
 
-    def _take(self, number: int, from_end: bool) -> Chunk | None:
-        """The next chunk of a range, or the last one; None: nothing is left."""
+    def _take(self, number: int, in_order: bool) -> Chunk | None:
+        """The next chunk of a range, or that from its other side; None: nothing is left."""
         positions = self._positions
         with self._lock:
             first, last = self._first[number], self._last[number]
@@ -83,14 +86,14 @@ class Ranges:
             size = self._chunk_size()
             if self.size(first, last) <= size + size // 2:
                 self._first[number] = last
-                return Chunk(number, first, last, not from_end, last)
-            if from_end:
+                return Chunk(number, first, last, in_order, last)
+            if in_order == (number < self.n_backward):
                 cut = int(np.searchsorted(positions, positions[last] - size, side="right")) - 1
                 self._last[number] = cut
-                return Chunk(number, cut, last, False, cut)
+                return Chunk(number, cut, last, in_order, cut)
             cut = int(np.searchsorted(positions, positions[first] + size))
             self._first[number] = cut
-            return Chunk(number, first, cut, True, last)
+            return Chunk(number, first, cut, in_order, last)
 
     def _chunk_size(self) -> int:
         """Size of the next chunk."""
@@ -100,12 +103,12 @@ class Ranges:
         return min(max(left // (2 * len(self)), self._chunk_bytes // 8, 1), self._chunk_bytes)
 
     def _steal(self) -> Chunk | None:
-        """A chunk from the end of the range that has most left."""
+        """A chunk from the other side of the range that has most left."""
         while True:
             pairs = list(enumerate(zip(self._first, self._last, strict=True)))
             left = [(self.size(first, last), number) for number, (first, last) in pairs if first < last]
             if not left:
                 return None
-            chunk = self._take(max(left)[1], True)
+            chunk = self._take(max(left)[1], False)
             if chunk is not None:  # else another thread was faster
                 return chunk

@@ -18,7 +18,7 @@ from specs import model_path
 from tokenizers import Tokenizer
 
 import jittok
-from jittok import engine, spec
+from jittok import engine, outputs, spec
 from jittok._jit import JIT_DISABLED
 from jittok.errors import FormatError, SpecialTokenError, TextError, UnsupportedError
 from jittok.ranges import Ranges
@@ -387,7 +387,7 @@ def test_outputs_of_ranges_become_one(order, spans, rooms, asked):
     expected = np.arange(sizes.sum(), dtype=np.int32)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     ranges = Ranges(np.arange(41) * 100, 2, 800)
-    outputs = engine.Outputs(ranges, rooms, spans, spans, engine.Buffers(1 << 20))
+    made = outputs.Outputs(ranges, rooms, spans, spans, engine.Buffers(1 << 20))
     all_ends = np.zeros(40, np.int64)
     threads = [ranges.chunks(), ranges.chunks()]
     found = []
@@ -396,16 +396,16 @@ def test_outputs_of_ranges_become_one(order, spans, rooms, asked):
         if chunk is None:
             continue
         found += range(chunk.first, chunk.last)
-        output = outputs.of(chunk, 2 * int(sizes[chunk.first : chunk.last].sum()))
+        output = made.of(chunk, 2 * int(sizes[chunk.first : chunk.last].sum()))
         ends = all_ends[chunk.first : chunk.last]
         ends[:] = output.used + np.cumsum(sizes[chunk.first : chunk.last])
         ids = expected[bounds[chunk.first] : bounds[chunk.last]]
         pairs = np.stack([ids, ids + 1], axis=1).astype(np.int64)
         output.reserve(asked)
         output.add(ids, pairs if spans else None, -ids if spans else None)
-        outputs.put(chunk, output, ends)
+        made.put(chunk, output, ends)
     assert sorted(found) == list(range(40))
-    whole = outputs.whole(all_ends)
+    whole = made.whole(all_ends)
     assert whole.used == len(expected)
     np.testing.assert_array_equal(whole.ids[: whole.used], expected)
     np.testing.assert_array_equal(all_ends, bounds[1:])
@@ -427,10 +427,10 @@ def test_no_document_from_one_that_failed_on_is_begun():
 @pytest.mark.parametrize("texts", [[""], [""] * 5000, [""] * 5000 + ["abc " * 20_000], ["a"] + [""] * 5000])
 def test_empty_texts_ask_for_no_memory_but_that_of_their_special_tokens(texts, monkeypatch):
     rooms = []
-    make_room = engine.Output.make_room
-    monkeypatch.setattr(engine.Output, "make_room", lambda self, n, *rest: (rooms.append(n), make_room(self, n, *rest))[1])
-    larger = engine._larger
-    monkeypatch.setattr(engine, "_larger", lambda *given: (rooms.append(given[2]), larger(*given))[1])
+    make_room = outputs.Output.make_room
+    monkeypatch.setattr(outputs.Output, "make_room", lambda self, n, *rest: (rooms.append(n), make_room(self, n, *rest))[1])
+    larger = outputs._larger
+    monkeypatch.setattr(outputs, "_larger", lambda *given: (rooms.append(given[2]), larger(*given))[1])
     monkeypatch.setattr(engine, "CHUNK_BYTES", 100)
     added = {"id": 2, "content": "<s>", "special": True, "normalized": False}
     added |= dict.fromkeys(("single_word", "lstrip", "rstrip"), False)

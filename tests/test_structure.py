@@ -33,6 +33,7 @@ LAYERS = [
     ["jittok.build.plan"],
     ["jittok.encodings", "jittok.painting"],
     ["jittok.decoding", "jittok.piece_decoding", "jittok.streaming", "jittok.post_processing"],
+    ["jittok.outputs"],
     ["jittok.engine"],
     ["jittok.segmentations", "jittok.study"],
     ["jittok.formats"],

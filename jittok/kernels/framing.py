@@ -1,4 +1,4 @@
-"""Special tokens around the ids of documents, put in where these are, while they are in the processor's cache."""
+"""Special tokens around the ids of documents, put in while these are copied to their place."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def frame_rows(
     keeps_end: int,
     ids: NDArray[np.int32],
     ends: NDArray[np.int64],
+    out: NDArray[np.int32],
     first: int,
 ) -> int:
-    """Put special tokens around the ids of each document.
+    """Write the ids of each document, with special tokens around them.
 
     Parameters
     ----------
@@ -30,63 +31,48 @@ def frame_rows(
     keeps_end
         1: the last ones stay, 0: the first.
     ids
-        int32[m]: the ids of all documents from place `first` on, and behind them room for special tokens.
+        int32: the ids of all documents, from the first place on.
     ends
-        int64[n]: where those of each document end in `ids`, rising; where its row ends, afterwards.
+        int64[n]: where those of each document end in `ids`, rising; where its row ends in `out`, plus `first`, afterwards.
+    out
+        int32: other memory than `ids`, with room for all rows.
     first
-        Where the first document begins.
+        What is added to `ends`.
 
     Returns
     -------
     int
-        Where the last row ends.
+        Number of ids written.
 
     Notes
     -----
     Linear in the output.
     """
-    # What stays moves to the front, as if there were no special tokens.
-    end = first
-    begin = first
+    begin = np.int64(0)
+    written = np.int64(0)
     for row in range(len(ends)):
         stop = np.int64(ends[np.uint64(row)])
+        source = begin
         count = stop - begin
         if count > room:
             count = np.int64(room)
             if keeps_end:
-                begin = stop - count
-        if begin != end:
-            for place in range(count):
-                ids[np.uint64(end + place)] = ids[np.uint64(begin + place)]
-        end += count
-        ends[np.uint64(row)] = end
+                source = stop - count
         begin = stop
-    # From the last row to the first, as rows move to the back.
-    n_before = np.int64(len(before))
-    n_after = np.int64(len(after))
-    written = end + (n_before + n_after) * len(ends)
-    last = written
-    for step in range(len(ends)):
-        row = np.int64(len(ends)) - 1 - step
-        begin = np.int64(first)
-        if row > 0:
-            begin = np.int64(ends[np.uint64(row - 1)])
-        count = end - begin
-        ends[np.uint64(row)] = written
-        written -= n_after
-        for place in range(n_after):
-            ids[np.uint64(written + place)] = after[np.uint64(place)]
-        written -= count
-        # Sixteen are read before they are written, and what they overwrite has moved already.
-        left = count
-        while left >= 16:
-            left -= 16
-            copy_ids(ids, written + left, ids, begin + left)
-        while left > 0:
-            left -= 1
-            ids[np.uint64(written + left)] = ids[np.uint64(begin + left)]
-        written -= n_before
-        for place in range(n_before):
-            ids[np.uint64(written + place)] = before[np.uint64(place)]
-        end = begin
-    return last
+        for place in range(len(before)):
+            out[np.uint64(written + place)] = before[np.uint64(place)]
+        written += np.int64(len(before))
+        if count >= 16:
+            # The last sixteen may have been copied in part before.
+            for step in range(count >> 4):
+                copy_ids(out, written + 16 * step, ids, source + 16 * step)
+            copy_ids(out, written + count - 16, ids, source + count - 16)
+        else:
+            for place in range(count):
+                out[np.uint64(written + place)] = ids[np.uint64(source + place)]
+        written += count
+        for place in range(len(after)):
+            out[np.uint64(written + place)] = after[np.uint64(place)]
+        written += np.int64(len(after))
+        ends[np.uint64(row)] = written + first
+    return written
