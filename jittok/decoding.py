@@ -268,7 +268,7 @@ class Decoder:
     ) -> list[str]:
         """Return the texts of sequences of ids, by the kernel."""
         data, out_indptr = self._joined(ids, indptr, skip_special_tokens, raw=not self.is_bytes)
-        buffer = memoryview(data)  # type: ignore[arg-type]
+        buffer = data.data
         ends = out_indptr.tolist()
         if self.is_bytes or not self._first_differs:
             texts = [str(buffer[p:q], "utf-8", "replace") for p, q in zip(ends, ends[1:], strict=False)]

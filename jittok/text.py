@@ -385,7 +385,7 @@ def _validated(texts: Texts, errors: Errors, first_number: int = 0) -> Texts:
 
 def _first_invalid_small(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> int:
     """Return the number of the first text that CPython cannot decode, or -1."""
-    buffer = memoryview(data)  # type: ignore[arg-type]
+    buffer = data.data
     bounds = indptr.tolist()
     for number, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
         try:
