@@ -159,14 +159,15 @@ def sentencepiece_tokenizers() -> Iterator[Any]:
     charsmap = named_charsmap("nfkc")
     for algorithm in ("unigram", "bpe"):
         yield Tokenizer(make_spec(algorithm, pieces, normalizer=spec.SentencePieceNormalizer(charsmap)))
-    yield Tokenizer(
-        spec.TokenizerSpec(
-            model=spec.UnigramModel(("<unk>", *letters), tuple(-float(rank) for rank in range(len(letters) + 1)), 0),
-            normalizers=(spec.Precompiled(charsmap),),
-            pre_tokenizers=(spec.Metaspace(),),
-            decoders=(spec.DecodeMetaspace(),),
+    for others in ((), (spec.Replace(" {2,}", " ", is_regex=True), spec.UnicodeForm("NFC"))):
+        yield Tokenizer(
+            spec.TokenizerSpec(
+                model=spec.UnigramModel(("<unk>", *letters), tuple(-float(rank) for rank in range(len(letters) + 1)), 0),
+                normalizers=(spec.Precompiled(charsmap), *others),
+                pre_tokenizers=(spec.Metaspace(),),
+                decoders=(spec.DecodeMetaspace(),),
+            )
         )
-    )
 
 
 def trained_tokenizers() -> Iterator[Any]:
@@ -271,6 +272,7 @@ def exercise(tokenizer: Any) -> None:
         tokenizer.encode_batch(texts, texts, spans=spans, special="parse")
         tokenizer.encode_batch(texts, max_length=8, spans=spans, overflowing=True, special="parse")
     tokenizer.encode_batch(texts, max_length=8, special="parse")
+    tokenizer.encode_batch([other_text * 60], special="parse")  # much for normalizers to do
     encoded = [text.encode() for text in texts]
     tokenizer.encode_batch(encoded, special="parse")
     indptr = np.zeros(len(encoded) + 1, np.int64)
