@@ -107,8 +107,8 @@ class Parts(NamedTuple):
     """Stretches of documents, in order.
 
     ``token`` is -1 for text, else the id of an added token. Text of a part is ``data[start:end]``; where
-    ``codepoints`` is given, it says for each codepoint of `data` where it comes from in its document. ``joined`` tells of
-    documents what :class:`~jittok.rewriting.Rewritten` does of segments; None: it is true of none.
+    ``codepoints`` is given, it says for each codepoint of `data` where it comes from in its document. ``origins`` tells of
+    documents what :class:`~jittok.rewriting.Rewritten` does of segments.
     """
 
     data: NDArray[np.uint8]
@@ -117,7 +117,7 @@ class Parts(NamedTuple):
     end: NDArray[np.int64]
     token: NDArray[np.int32]
     codepoints: Sources | None
-    joined: NDArray[np.bool_] | None = None
+    origins: NDArray[np.int64] | None = None
 
 
 class Sources(NamedTuple):
@@ -1638,9 +1638,8 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
     if parts.codepoints is None:
         at_start = parts.start[changed] == indptr[parts.document[changed]]
     else:
-        at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
-        if parts.joined is not None:
-            at_start &= ~parts.joined[parts.document[changed]]
+        origin = 0 if parts.origins is None else parts.origins[parts.document[changed]]
+        at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == origin
     # Where alignment leads through an earlier rewriting, "as it was" is not enough.
     done = rewriter.apply(
         parts.data,
@@ -1696,11 +1695,16 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
                 sources.start[n_kept:],
                 sources.end[n_kept:],
             )
-    joined = parts.joined
-    if done.joined is not None:
-        joined = np.zeros(len(indptr) - 1, np.bool_) if joined is None else joined.copy()
-        joined[parts.document[changed[done.joined & at_start]]] = True
-    return parts._replace(data=new, start=start, end=end, codepoints=sources, joined=joined)
+    origins = parts.origins
+    if done.origins is not None:
+        origins = np.zeros(len(indptr) - 1, np.int64) if origins is None else origins.copy()
+        at = np.flatnonzero(at_start & (done.origins != 0))
+        origin = done.origins[at].astype(np.int64)
+        if parts.codepoints is not None:
+            first = parts.codepoints.number[parts.start[changed[at]]]
+            origin = np.where(origin < 0, -1, parts.codepoints.start[first + np.maximum(origin, 0)])
+        origins[parts.document[changed[at]]] = origin
+    return parts._replace(data=new, start=start, end=end, codepoints=sources, origins=origins)
 
 
 def _marked(parts: Parts, marks: MarkStage) -> Parts:

@@ -72,9 +72,9 @@ class Rewritten:
         `stays`.
     stays
         True where nothing moved: each codepoint became one with as many bytes. Only where `may_stay` was given.
-    joined
-        bool[n], where alignment was asked for: whether a segment begins with what a Replace step put in for several
-        codepoints. In tokenizers that comes from the last of these alone, and so not from the beginning of the text.
+    origins
+        int32[n], where alignment was asked for: the codepoint of the segment as given that tokenizers takes for its
+        beginning; below 0 where it takes none for that. None: the first one, for all.
     """
 
     data: NDArray[np.uint8]
@@ -84,7 +84,7 @@ class Rewritten:
     source_start: NDArray[np.int32]
     source_end: NDArray[np.int32]
     stays: bool = False
-    joined: NDArray[np.bool_] | None = None
+    origins: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class _Segments:
     source_start: NDArray[np.int32] | None = None
     source_end: NDArray[np.int32] | None = None
     stays: bool = False
-    joined: NDArray[np.bool_] | None = None  # as in Rewritten
+    origins: NDArray[np.int32] | None = None  # as in Rewritten
 
 
 class Rewriter:
@@ -258,7 +258,7 @@ class Rewriter:
             source_start=nothing if segments.source_start is None else segments.source_start,
             source_end=nothing if segments.source_end is None else segments.source_end,
             stays=segments.stays,
-            joined=segments.joined,
+            origins=segments.origins,
         )
 
     @property
@@ -359,7 +359,7 @@ def applied(
     segments = _Segments(data, starts, ends)
     remaining = list(reversed(operations))
     text: AlignedText | None = None
-    joined = None
+    origins = None
     while remaining:
         operation = remaining.pop()
         if operation.name not in _ON_BYTES:
@@ -367,7 +367,7 @@ def applied(
                 text = _decoded(segments, alignment)
             before, text = text, _run(operation, text, alignment, at_start)
             if alignment:
-                joined = _joined(operation, before, text, joined)
+                origins = _origins(operation, before, text, origins)
             continue
         if text is not None:
             segments, text = _encoded(text), None
@@ -385,24 +385,36 @@ def applied(
         text = _decoded(segments, alignment)
     if text is not None:
         segments = _encoded(text)
-    return segments if joined is None else replace(segments, joined=joined)
+    return segments if origins is None else replace(segments, origins=origins)
 
 
-def _joined(
-    operation: _Operation, before: AlignedText, after: AlignedText, joined: NDArray[np.bool_] | None
-) -> NDArray[np.bool_] | None:
-    """What :attr:`Rewritten.joined` is after an operation, and was before it; None: no segment is."""
+def _origins(
+    operation: _Operation, before: AlignedText, after: AlignedText, origins: NDArray[np.int32] | None
+) -> NDArray[np.int32] | None:
+    """What :attr:`Rewritten.origins` is after an operation, and was before it; ``~i`` where `i` does not count.
+
+    In tokenizers, what a Replace step puts in for several codepoints comes from the last of them alone, and so not from a
+    text's beginning. What a Precompiled step leaves out in front is not counted: what follows comes from the beginning.
+    """
     is_replace = operation.name in ("replace_literal", "replace_matches")
-    if joined is None and not is_replace:
+    is_precompiled = operation.name == "apply_precompiled"
+    if origins is None and not (is_replace or is_precompiled):
         return None
     first, then = before.indptr[:-1], after.indptr[:-1]
     is_there = (first < before.indptr[1:]) & (then < after.indptr[1:])
-    result = np.zeros(len(first), np.bool_) if joined is None else joined & is_there
     first, then = first[is_there], then[is_there]
+    result = np.zeros(len(is_there), np.int32) if origins is None else origins.copy()
+    result[~is_there] = 0
+    origin = np.maximum(result[is_there], ~result[is_there])
+    counts = result[is_there] >= 0
+    new_start = after.source_start[then]
     if is_replace:
         old_end, new_end = before.source_end[first], after.source_end[then]
-        is_beginning = after.source_start[then] == 0
-        result[is_there] = is_beginning & ((new_end > old_end) | ((new_end == old_end) & result[is_there]))
+        counts = (new_start != origin) | (new_end < old_end) | (counts & (new_end == old_end))
+    elif is_precompiled:
+        is_moved = counts & (before.source_start[first] == origin)
+        origin[is_moved] = new_start[is_moved]
+    result[is_there] = np.where(counts, origin, ~origin)
     return result if result.any() else None
 
 
@@ -635,7 +647,7 @@ def _built_rewriter(steps: tuple[RewritingStep | _StripNonspacing, ...], compact
                 "replace_literal", (build.codepoint_array(pattern), failure, build.codepoint_array(content))
             )
         )
-        if pattern == content:
+        if pattern == content and len(codepoints) < 2:  # longer ones change where text comes from
             return
         if codepoints:
             suspicion[codepoints[0]] = tables.SUSPICION_CHANGES

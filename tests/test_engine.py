@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tokenizers import Tokenizer
 import jittok
 from jittok import engine, outputs, spec
 from jittok._jit import JIT_DISABLED
+from jittok.build.charsmap import compile_charsmap
 from jittok.errors import FormatError, SpecialTokenError, TextError, UnsupportedError
 from jittok.ranges import Ranges
 
@@ -514,6 +516,12 @@ def test_special_tokens_around_many_texts(monkeypatch, options, framed):
         (["Prepend", ("ba", "c")], "ax", ["▁", "c", "x"]),
         ([("ab", "")], "ab.", ["."]),
         ([("  ", " ")], "  a", ["▁", "a"]),
+        ([("ab", "ab")], "ab.", ["a", "b", "."]),
+        ([{"a": ""}], "ab", ["▁", "b"]),
+        ([("ab", "c"), {"c": ""}], "abx", ["x"]),
+        ([{"a": ""}, ("bx", "c")], "abx", ["c"]),
+        ([{"a": ""}, {"b": ""}], "abx", ["▁", "x"]),
+        ([("x", ""), {"a": ""}], "xab", ["b"]),
     ],
 )
 def test_what_comes_from_the_beginning_of_a_text(steps, text, tokens):
@@ -522,6 +530,8 @@ def test_what_comes_from_the_beginning_of_a_text(steps, text, tokens):
     normalizers = [
         {"type": "Prepend", "prepend": "b"}
         if step == "Prepend"
+        else {"type": "Precompiled", "precompiled_charsmap": b64encode(compile_charsmap(step)).decode()}
+        if isinstance(step, dict)
         else {"type": "Replace", "pattern": {"String": step[0]}, "content": step[1]}
         for step in steps
     ]
