@@ -123,9 +123,9 @@ class Parts(NamedTuple):
 class Sources(NamedTuple):
     """Where the codepoints of rewritten text come from, in codepoints of their documents."""
 
-    number: NDArray[np.int64]  # [len(data) + 1] number of the codepoint that each byte belongs to
-    start: NDArray[np.int64]  # [codepoints]
-    end: NDArray[np.int64]  # [codepoints]
+    number: NDArray[np.int32]  # [len(data) + 1] number of the codepoint that each byte belongs to
+    start: NDArray[np.int32]  # [codepoints]
+    end: NDArray[np.int32]  # [codepoints]
 
 
 class Words(NamedTuple):
@@ -1674,8 +1674,8 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
             old = parts.codepoints or _own_sources(parts.data, indptr)
             kept = slice(int(old.number[base]), int(old.number[used]))
         n_kept = kept.stop - kept.start
-        nothing = np.empty(0, np.int64)
-        sources = Sources(np.empty(len(new) + 1, np.int64), *(np.zeros(n_kept + n, np.int64) for _ in range(2)))
+        nothing = np.empty(0, np.int32)
+        sources = Sources(np.empty(len(new) + 1, np.int32), *(np.zeros(n_kept + n, np.int32) for _ in range(2)))
         own_positions(_frozen(new), _frozen(np.array([0, len(new)])), sources.number, nothing, nothing)
         if old is None:
             # Whole documents: positions in a segment are positions in its document.
@@ -1869,7 +1869,7 @@ def _own_sources(data: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Sources:
     from jittok.kernels.spans import own_positions
 
     size = int(indptr[-1])
-    sources = Sources(np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
+    sources = Sources(np.empty(size + 1, np.int32), np.empty(size, np.int32), np.empty(size, np.int32))
     n = own_positions(_frozen(data), _frozen(indptr), *sources)
     return Sources(sources.number, sources.start[:n], sources.end[:n])
 
@@ -1887,9 +1887,9 @@ def _byte_ranges(
 
 def _is_inner(
     source: NDArray[np.integer[Any]],
-    begin: NDArray[np.int64],
-    first: NDArray[np.int64],
-    after: NDArray[np.int64],
+    begin: NDArray[np.integer[Any]],
+    first: NDArray[np.integer[Any]],
+    after: NDArray[np.integer[Any]],
     goes_on: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Which stretches of codepoints, from `first` to `after`, begin or end inside what one codepoint became.

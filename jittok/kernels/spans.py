@@ -239,9 +239,9 @@ def own_positions(data: Any, indptr: Any, number: Any, start: Any, end: Any) -> 
         Valid UTF-8.
     indptr : int64[n_documents + 1]
         Documents, one after another from byte 0 on; ``data`` may be longer.
-    number : int64[indptr[-1] + 1]
+    number : int32[indptr[-1] + 1]
         Output: how many codepoints begin before each byte.
-    start, end : int64[n_codepoints]
+    start, end : int32[n_codepoints]
         Output; [0] where only the numbers are wanted.
 
     Returns
@@ -274,13 +274,13 @@ def follow_sources(
     ----------
     indptr : int64[n_segments + 1]
         Codepoints of the segments as rewritten.
-    first : int64[n_segments]
+    first : int32[n_segments]
         Number of the codepoint that each segment began with before.
     source_start, source_end : int32[n_codepoints]
         Where each comes from, in codepoints of its segment as it was.
-    old_start, old_end : int64
+    old_start, old_end : int32
         Where those came from, by their numbers.
-    out_start, out_end : int64[n_codepoints]
+    out_start, out_end : int32[n_codepoints]
         Output.
 
     Returns
