@@ -2,7 +2,9 @@
 
 import gc
 import json
+import os
 import pickle
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +14,7 @@ from reader_cases import json_documents
 import jittok
 from jittok.build.plan import build_plan, can_wait
 from jittok.errors import FormatError, JittokError, MissingFileError, RegexError, UnsupportedError
+from jittok.formats import tokenizer_json
 from jittok.token_columns import _MOST_FOUND
 from jittok.tokenizer import Tokenizer
 
@@ -147,3 +150,102 @@ def test_paths_that_are_no_files(tmp_path):
     with pytest.raises(FormatError, match="empty"):
         (tmp_path / "file").write_bytes(b"")
         jittok.load(tmp_path / "file")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+class TestNamedPipes:
+    @staticmethod
+    def load(path):
+        """Load in a thread, which a pipe that never ends cannot keep the tests waiting for."""
+        results = []
+
+        def run():
+            try:
+                results.append(jittok.load(path))
+            except JittokError as error:
+                results.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert results, "still waiting for the pipe"
+        return results[0]
+
+    @pytest.mark.parametrize("size", [0, 1 << 17], ids=["small", "more than a pipe holds"])
+    def test_a_slow_writer(self, size, tmp_path):
+        content = json.dumps(DOCUMENTS["tokenizer.json byte-level"]).encode() + b" " * size
+        os.mkfifo(tmp_path / "pipe")
+        writer = os.open(tmp_path / "pipe", os.O_RDWR)  # opened both ways, it need not wait for a reader
+
+        def write():
+            os.write(writer, content[:100])
+            written = 100
+            pause.wait(0.05)  # the reader finds nothing more meanwhile
+            while written < len(content):
+                written += os.write(writer, content[written:])
+            pause.wait(0.05)
+            os.close(writer)
+
+        pause = threading.Event()
+        starting = threading.Timer(0.05, write)
+        starting.start()
+        tok = self.load(tmp_path / "pipe")
+        starting.join()
+        (tmp_path / "tokenizer.json").write_bytes(content)
+        assert tok == jittok.load(tmp_path / "tokenizer.json")
+
+    def test_nobody_writes(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        error = self.load(tmp_path / "pipe")
+        assert isinstance(error, FormatError)
+        assert "empty" in str(error)
+
+
+def test_components_read_before_are_checked_again(tmp_path):
+    value = json.loads(json.dumps(DOCUMENTS["tokenizer.json wordpiece"]))
+    name, token_id = next(iter(value["model"]["vocab"].items()))
+    value["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "x", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"x": {"id": "x", "ids": [token_id], "tokens": [name]}},
+    }
+    value["normalizer"] = {"type": "Strip", "strip_left": True, "strip_right": True}
+    first = load(value, tmp_path)
+    assert load(value, tmp_path) == first
+    assert load(value, tmp_path).encode("").ids.tolist() == [token_id]
+
+    # The same template, where no token has the id.
+    other = json.loads(json.dumps(value))
+    other["added_tokens"] = []
+    other["model"]["vocab"] = {token: 10_000 + number for number, token in enumerate(value["model"]["vocab"])}
+    with pytest.raises(FormatError, match=r"special_tokens\.x\.ids\[0\]: the id"):
+        load(other, tmp_path)
+
+    # 1 is equal to true in Python, not in JSON.
+    other = json.loads(json.dumps(value))
+    other["normalizer"]["strip_left"] = 1
+    with pytest.raises(FormatError, match=r"normalizer\.strip_left: expected true or false"):
+        load(other, tmp_path)
+    other = json.loads(json.dumps(value))
+    other["post_processor"]["single"][0]["SpecialToken"]["type_id"] = False
+    with pytest.raises(FormatError, match=r"type_id"):
+        load(other, tmp_path)
+
+    # What is a normalizer need not be a pre-tokenizer.
+    other = json.loads(json.dumps(value))
+    other["pre_tokenizer"] = value["normalizer"]
+    with pytest.raises(UnsupportedError, match="pre-tokenizer Strip"):
+        load(other, tmp_path)
+
+
+def test_few_components_are_kept(tmp_path):
+    value = json.loads(json.dumps(DOCUMENTS["tokenizer.json wordpiece"]))
+    for number in range(tokenizer_json._MOST_KEPT + 10):
+        value["normalizer"] = {"type": "Prepend", "prepend": str(number)}
+        assert load(value, tmp_path).spec.normalizers[0].content == str(number)
+        assert len(tokenizer_json._KEPT) <= tokenizer_json._MOST_KEPT
+    value["normalizer"] = {"type": "Prepend", "prepend": "x" * tokenizer_json._LONGEST_KEPT}
+    kept = len(tokenizer_json._KEPT)
+    assert load(value, tmp_path).spec.normalizers[0].content == value["normalizer"]["prepend"]
+    assert len(tokenizer_json._KEPT) == kept

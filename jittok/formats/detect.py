@@ -124,22 +124,22 @@ def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
     name = os.fsdecode(path)
     if not name:
         raise MissingFileError("the path of a tokenizer is empty; for the current folder give '.'")
-    found, content, head = format, None, None
+    found, content, head, is_all = format, None, None, False
     if found is None:
         try:
-            head = _read_head(name)
+            head, is_all = _read_head(name)
         except (OSError, ValueError):
             pass  # a folder, or nothing that can be read, as is found out below
         else:
             if head[:1] == b"{" and _has_first_field(head):
-                return Located("tokenizer.json", name, head if len(head) < _HEAD_BYTES else None)
+                return Located("tokenizer.json", name, head if is_all else None)
     file = Path(name)
     if head is None and _is_directory(file):
         file = _member(file, format)
         if found is None and file.name == "vocab.json" and (file.parent / "source.spm").exists():
             found = "marian"
     if found is None:
-        found, content = _detect_file(file, head)
+        found, content = _detect_file(file) if head is None else _detect_content(file, head, is_all)
     if found == "merges":
         vocab = _vocab_of_merges(file)
         file, content = vocab, content if vocab == file else None
@@ -466,34 +466,54 @@ def _varint(data: bytes, at: int) -> tuple[int | None, int]:
 # ------------------------------------------------------------------------------------------------- one file
 
 
-def _read_head(name: str) -> bytes:
-    """The first bytes of a file, all of them if these are fewer than asked for."""
+def _read_head(name: str) -> tuple[bytes, bool]:
+    """The first bytes of a file, and whether they are all; of a pipe, which can be read but once, all there are."""
     # A third of the time that it takes to make a file object.
     # A pipe that nobody writes to is an empty file, not one to wait for.
     descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
-        head = os.read(descriptor, _HEAD_BYTES)
-        while len(head) < _HEAD_BYTES and (more := os.read(descriptor, _HEAD_BYTES - len(head))):
+        head = _read_some(descriptor, _HEAD_BYTES)
+        while len(head) < _HEAD_BYTES and (more := _read_some(descriptor, _HEAD_BYTES - len(head))):
             head += more
-        return head
+        if len(head) < _HEAD_BYTES:
+            return head, True
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return head, False
+        parts = [head]
+        while more := _read_some(descriptor, _HEAD_BYTES):
+            parts.append(more)
+        return b"".join(parts), True
     finally:
         os.close(descriptor)
 
 
-def _detect_file(file: Path, head: bytes | None = None) -> tuple[str, bytes | None]:
-    """The format of a file, and its content if that is no more than its `head`, which is read if it is not given."""
-    if head is None:
-        try:
-            head = _read_head(str(file))
-        except OSError as error:
-            raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
+def _read_some(descriptor: int, most: int) -> bytes:
+    try:
+        return os.read(descriptor, most)
+    except BlockingIOError:
+        # Somebody writes to a pipe, and is slower.
+        os.set_blocking(descriptor, True)
+        return os.read(descriptor, most)
+
+
+def _detect_file(file: Path) -> tuple[str, bytes | None]:
+    """The format of a file, and its content if that is no more than its head."""
+    try:
+        head, is_all = _read_head(str(file))
+    except OSError as error:
+        raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
+    return _detect_content(file, head, is_all)
+
+
+def _detect_content(file: Path, head: bytes, is_all: bool) -> tuple[str, bytes | None]:
+    """The format of a file with such a beginning, and its content if that is all."""
     if not head:
         raise FormatError(f"{file}: the file is empty")
-    is_all = len(head) < _HEAD_BYTES
-    return _detect_content(file, head, is_all), head if is_all else None
+    content = head if is_all else None
+    return _format_of(file, head, content), content
 
 
-def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
+def _format_of(file: Path, head: bytes, content: bytes | None) -> str:
     if head.startswith(b"GGUF"):
         return "gguf"
     if _SAFETENSORS_START.match(head, 8) and int.from_bytes(head[:8], "little") < _MAX_HEADER_BYTES:
@@ -505,8 +525,8 @@ def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
     if looks_like(head):
         return "sentencepiece"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-        return _detect_json(file, head)
-    found = _detect_lines(head, complete=is_all)
+        return _detect_json(file, head, content)
+    found = _detect_lines(head, complete=content is not None)
     if found is None and file.suffix in (".model", ".spm"):
         return "sentencepiece"  # whose reader says what is wrong with it
     if found is None:
@@ -532,7 +552,7 @@ def _has_first_field(head: bytes) -> bool:
     return first is not None and first[1] in _TOP_LEVEL and first[2] in b'"{[n'
 
 
-def _detect_json(file: Path, head: bytes) -> str:
+def _detect_json(file: Path, head: bytes, content: bytes | None) -> str:
     from jittok.formats import merges_txt
     from jittok.formats._json import parse_json
 
@@ -544,7 +564,7 @@ def _detect_json(file: Path, head: bytes) -> str:
             return "merges"  # an object of token: id, a vocab.json
         if _is_tekken(head):
             return "tekken"
-    fields = parse_json(merges_txt.read_file(file), str(file)).value
+    fields = parse_json(merges_txt.read_file(file) if content is None else content, str(file)).value
     if isinstance(fields, dict) and "model" in fields:
         return "tokenizer.json"
     raise UnknownFormatError(
