@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -173,24 +174,27 @@ class TestNamedPipes:
 
     @pytest.mark.parametrize("size", [0, 1 << 17], ids=["small", "more than a pipe holds"])
     def test_a_slow_writer(self, size, tmp_path):
+        fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
         content = json.dumps(DOCUMENTS["tokenizer.json byte-level"]).encode() + b" " * size
         os.mkfifo(tmp_path / "pipe")
         writer = os.open(tmp_path / "pipe", os.O_RDWR)  # opened both ways, it need not wait for a reader
 
         def write():
-            os.write(writer, content[:100])
-            written = 100
-            pause.wait(0.05)  # the reader finds nothing more meanwhile
-            while written < len(content):
-                written += os.write(writer, content[written:])
-            pause.wait(0.05)
+            for part in (content[:100], content[100:]):
+                time.sleep(0.05)  # the reader finds nothing meanwhile
+                written = 0
+                while written < len(part):
+                    written += os.write(writer, part[written:])
+                # What nobody has read when the pipe is closed is lost.
+                limit = time.monotonic() + 60
+                while time.monotonic() < limit and fcntl.ioctl(writer, termios.FIONREAD, bytes(4)) != bytes(4):
+                    time.sleep(0.001)
             os.close(writer)
 
-        pause = threading.Event()
-        starting = threading.Timer(0.05, write)
+        starting = threading.Thread(target=write, daemon=True)
         starting.start()
         tok = self.load(tmp_path / "pipe")
-        starting.join()
+        starting.join(60)
         (tmp_path / "tokenizer.json").write_bytes(content)
         assert tok == jittok.load(tmp_path / "tokenizer.json")
 
