@@ -18,7 +18,7 @@ from jittok.build.merge_tables import byte_alphabet
 from jittok.build.regex_automaton import compile_split
 from jittok.build.regex_translation import matches_everything, same_matches, translate
 from jittok.cli import main
-from jittok.errors import ConversionError, ConversionWarning, RegexError, UnsupportedError
+from jittok.errors import ConversionError, ConversionWarning, FormatError, RegexError, UnsupportedError
 from jittok.formats import tiktoken_file
 from jittok.formats.merges_txt import _CLIP_PATTERN, _QWEN2_PATTERN
 
@@ -286,6 +286,22 @@ def test_word_piece_without_a_template(tmp_path):
         tok.save(tmp_path / "alone.txt")
     assert main(["convert", str(tmp_path / "x.json"), str(tmp_path / "other.txt")]) == 1
     assert not (tmp_path / "bert").exists() and not (tmp_path / "other.txt").exists()
+
+
+@pytest.mark.parametrize("one", ["[CLS]", "[SEP]"])
+def test_word_piece_with_one_of_the_tokens_around_texts(one, tmp_path):
+    """Readers of a vocab.txt ask for both or none, unless the file beside it names others."""
+    vocab = {token: number for number, token in enumerate(["[UNK]", one, "a", "##b"])}
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "vocab": vocab}
+    model["max_input_chars_per_word"] = 100
+    (tmp_path / "x.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    tok = jittok.load(tmp_path / "x.json")
+    with pytest.raises(ConversionError, match="alone does not say all that its readers ask for"):
+        tok.save(tmp_path / "alone.txt", exact=True)
+    with pytest.warns(ConversionWarning, match=r"readers ask for \('\[...\]' is there, but not .*\); save to a directory"):
+        tok.save(tmp_path / "alone.txt")
+    with pytest.raises(FormatError, match="is there, but not"):
+        jittok.load(tmp_path / "alone.txt")
 
 
 # ----------------------------------------------------------------------------------------------------- refusals

@@ -126,22 +126,28 @@ def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
     name = os.fsdecode(path)
     if not name:
         raise MissingFileError("the path of a tokenizer is empty; for the current folder give '.'")
-    found, content, head, is_all = format, None, None, False
+    found, content, beginning = format, None, None
     if found is None:
         try:
-            head, is_all = _read_head(name)
+            beginning = _read_beginning(name)
         except (OSError, ValueError):
             pass  # a folder, or nothing that can be read, as is found out below
         else:
+            head, is_all = beginning
             if head[:1] == b"{" and _has_first_field(head):
                 return Located("tokenizer.json", name, head if is_all else None)
     file = Path(name)
-    if head is None and _is_directory(file):
+    if beginning is None and _is_directory(file):
         file = _member(file, format)
         if found is None and file.name == "vocab.json" and (file.parent / "source.spm").exists():
             found = "marian"
     if found is None:
-        found, content = _detect_file(file) if head is None else _detect_content(file, head, is_all)
+        found, content = _detect_file(file, beginning)
+    if content is not None and found not in _FROM_MEMORY and stat.S_ISFIFO(os.stat(name).st_mode):
+        raise UnsupportedError(
+            f"{name}: content of the format {found} cannot be read from a pipe, only "
+            f"{', '.join(_FROM_MEMORY)}; write it to a file"
+        )
     if found == "merges":
         vocab = _vocab_of_merges(file)
         file, content = vocab, content if vocab == file else None
@@ -224,7 +230,7 @@ def read_located(
     if found == "gguf":
         from jittok.formats import gguf
 
-        return gguf.read_file(file)
+        return gguf.read_file(file) if content is None else gguf.read(content, name)
     from jittok.formats import merges_txt
 
     if found == "merges":
@@ -468,54 +474,41 @@ def _varint(data: bytes, at: int) -> tuple[int | None, int]:
 # ------------------------------------------------------------------------------------------------- one file
 
 
-def _read_head(name: str) -> tuple[bytes, bool]:
-    """The first bytes of a file, and whether they are all; of a pipe, which can be read but once, all there are."""
+def _read_beginning(name: str) -> tuple[bytes, bool]:
+    """The first bytes of a file, and whether these are all: of a pipe, and where they are fewer than asked for."""
     # A third of the time that it takes to make a file object.
-    # A pipe that nobody writes to is an empty file, not one to wait for.
+    # A pipe is not waited for to be opened by somebody who writes to it: as long as nobody does, it is empty.
     descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
-        head = _read_some(descriptor, _HEAD_BYTES)
-        while len(head) < _HEAD_BYTES and (more := _read_some(descriptor, _HEAD_BYTES - len(head))):
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        if is_pipe:
+            os.set_blocking(descriptor, True)
+            parts = []
+            while part := os.read(descriptor, _HEAD_BYTES):
+                parts.append(part)
+            return b"".join(parts), True
+        head = os.read(descriptor, _HEAD_BYTES)
+        while len(head) < _HEAD_BYTES and (more := os.read(descriptor, _HEAD_BYTES - len(head))):
             head += more
-        if len(head) < _HEAD_BYTES:
-            return head, True
-        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-            return head, False
-        parts = [head]
-        while more := _read_some(descriptor, _HEAD_BYTES):
-            parts.append(more)
-        return b"".join(parts), True
+        return head, len(head) < _HEAD_BYTES
     finally:
         os.close(descriptor)
 
 
-def _read_some(descriptor: int, most: int) -> bytes:
-    try:
-        return os.read(descriptor, most)
-    except BlockingIOError:
-        # Somebody writes to a pipe, and is slower.
-        os.set_blocking(descriptor, True)
-        return os.read(descriptor, most)
-
-
-def _detect_file(file: Path) -> tuple[str, bytes | None]:
-    """The format of a file, and its content if that is no more than its head."""
-    try:
-        head, is_all = _read_head(str(file))
-    except OSError as error:
-        raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
-    return _detect_content(file, head, is_all)
-
-
-def _detect_content(file: Path, head: bytes, is_all: bool) -> tuple[str, bytes | None]:
-    """The format of a file with such a beginning, and its content if that is all."""
+def _detect_file(file: Path, beginning: tuple[bytes, bool] | None = None) -> tuple[str, bytes | None]:
+    """The format of a file, and its content if that is all there is of its `beginning`, which is read if it is not given."""
+    if beginning is None:
+        try:
+            beginning = _read_beginning(str(file))
+        except OSError as error:
+            raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
+    head, is_all = beginning
     if not head:
         raise FormatError(f"{file}: the file is empty")
-    content = head if is_all else None
-    return _format_of(file, head, content), content
+    return _detect_content(file, head[:_HEAD_BYTES], len(head) < _HEAD_BYTES), head if is_all else None
 
 
-def _format_of(file: Path, head: bytes, content: bytes | None) -> str:
+def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
     if head.startswith(b"GGUF"):
         return "gguf"
     if _SAFETENSORS_START.match(head, 8) and int.from_bytes(head[:8], "little") < _MAX_HEADER_BYTES:
@@ -527,8 +520,8 @@ def _format_of(file: Path, head: bytes, content: bytes | None) -> str:
     if looks_like(head):
         return "sentencepiece"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-        return _detect_json(file, head, content)
-    found = _detect_lines(head, complete=content is not None)
+        return _detect_json(file, head)
+    found = _detect_lines(head, complete=is_all)
     if found is None and file.suffix in (".model", ".spm"):
         return "sentencepiece"  # whose reader says what is wrong with it
     if found is None:
@@ -556,7 +549,7 @@ def _has_first_field(head: bytes) -> bool:
     return first is not None and first[1] in _TOP_LEVEL and first[2] in b'"{[n'
 
 
-def _detect_json(file: Path, head: bytes, content: bytes | None) -> str:
+def _detect_json(file: Path, head: bytes) -> str:
     from jittok.formats import merges_txt
     from jittok.formats._json import parse_json
 
@@ -568,7 +561,7 @@ def _detect_json(file: Path, head: bytes, content: bytes | None) -> str:
             return "merges"  # an object of token: id, a vocab.json
         if _is_tekken(head):
             return "tekken"
-    fields = parse_json(merges_txt.read_file(file) if content is None else content, str(file)).value
+    fields = parse_json(merges_txt.read_file(file), str(file)).value
     if isinstance(fields, dict) and "model" in fields:
         return "tokenizer.json"
     raise UnknownFormatError(

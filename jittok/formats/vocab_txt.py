@@ -283,7 +283,7 @@ def lost(spec: TokenizerSpec) -> list[str]:
     try:
         found = _read_back(spec, {})
     except FormatError as error:
-        return [str(error)]
+        return [f"all that its readers ask for ({str(error).removeprefix('vocab.txt: ')})"]
     if ends_put_around(spec) is not None:  # said for itself: no other file beside it helps
         found = replace(found, post_processors=spec.post_processors)
     return differences(spec, found)
