@@ -333,6 +333,17 @@ def test_sources(tmp_path):
         assert counts.report == expected.report, source
 
 
+def test_names_of_files_in_a_list(tmp_path, monkeypatch):
+    """They are texts, which is told: a path alone, and Path objects, are files."""
+    (tmp_path / "some.txt").write_text("a b a\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(TextWarning, match=r"the first text is 'some.txt', and there is such a file.*Path"):
+        counts = jittok.count_words(["some.txt", "b"], pre_tokenizer="WhitespaceSplit")
+    assert dict(counts.items()) == {b"some.txt": 1, b"b": 1}
+    for texts in ("some.txt", [Path("some.txt")]):
+        assert dict(jittok.count_words(texts, pre_tokenizer="WhitespaceSplit").items()) == {b"a": 2, b"b": 1}
+
+
 def test_line_ends(tmp_path):
     (tmp_path / "a").write_bytes(b"one\n\ntwo\r\nthree")
     with_ends = jittok.count_words(tmp_path / "a")

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from jittok.corpus.blocks import Problem
 from jittok.corpus.reading import IS_BLANK, IS_NULL, NO_FIELD, NOT_UTF_8, REPLACED, Reading, place, read_documents
 from jittok.corpus.sources import Kind, Source, kind_of
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, TextError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, TextError, TextWarning
 from jittok.tables import read_only
 from jittok.text import Texts, find_invalid, text_from, texts_from
+from jittok.training.progress import warn_caller
 
 ErrorPolicy = Literal["replace", "skip", "strict"]
 
@@ -234,6 +235,12 @@ class _Reader:
         size = number = 0
         while True:
             some = list(islice(items, _AT_ONCE))
+            if number == 0 and some and _names_file(some[0]):
+                warn_caller(
+                    f"the first text is {some[0]!r}, and there is such a file; what is in a list is learned from as it is, "
+                    "so for what the file holds give Path objects, or a single path",
+                    TextWarning,
+                )
             # Looking at types first: to ask each item whether it is a path takes longer than all else.
             plain = {str, bytes}.issuperset(map(type, some))
             if not plain and any(isinstance(item, list | tuple | os.PathLike) for item in some):
@@ -390,6 +397,11 @@ class _Reader:
             raise FormatError(f"{place(source, problem.number, problem.position)}: {problem.reason}")
         self._report.texts += 1
         self._report.skip(reason.get(problem.kind, "not UTF-8"))
+
+
+def _names_file(text: object) -> bool:
+    """Whether a text may be a path that was meant to be read."""
+    return isinstance(text, str) and 0 < len(text) < 256 and text.isprintable() and os.path.isfile(text)
 
 
 def _is_pair(texts: object) -> bool:
