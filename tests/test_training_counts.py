@@ -340,8 +340,8 @@ def test_names_of_files_in_a_list(tmp_path, monkeypatch):
     with pytest.warns(TextWarning, match=r"the first text is 'some.txt', and there is such a file.*Path"):
         counts = jittok.count_words(["some.txt", "b"], pre_tokenizer="WhitespaceSplit")
     assert dict(counts.items()) == {b"some.txt": 1, b"b": 1}
-    for texts in ("some.txt", [Path("some.txt")]):
-        assert dict(jittok.count_words(texts, pre_tokenizer="WhitespaceSplit").items()) == {b"a": 2, b"b": 1}
+    for source in ("some.txt", [Path("some.txt")]):
+        assert dict(jittok.count_words(source, pre_tokenizer="WhitespaceSplit").items()) == {b"a": 2, b"b": 1}
 
 
 def test_line_ends(tmp_path):
