@@ -107,7 +107,8 @@ class Parts(NamedTuple):
     """Stretches of documents, in order.
 
     ``token`` is -1 for text, else the id of an added token. Text of a part is ``data[start:end]``; where
-    ``codepoints`` is given, it says for each codepoint of `data` where it comes from in its document.
+    ``codepoints`` is given, it says for each codepoint of `data` where it comes from in its document. ``joined`` tells of
+    documents what :class:`~jittok.rewriting.Rewritten` does of segments; None: it is true of none.
     """
 
     data: NDArray[np.uint8]
@@ -116,6 +117,7 @@ class Parts(NamedTuple):
     end: NDArray[np.int64]
     token: NDArray[np.int32]
     codepoints: Sources | None
+    joined: NDArray[np.bool_] | None = None
 
 
 class Sources(NamedTuple):
@@ -1637,6 +1639,8 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
         at_start = parts.start[changed] == indptr[parts.document[changed]]
     else:
         at_start = parts.codepoints.start[parts.codepoints.number[parts.start[changed]]] == 0
+        if parts.joined is not None:
+            at_start &= ~parts.joined[parts.document[changed]]
     # Where alignment leads through an earlier rewriting, "as it was" is not enough.
     done = rewriter.apply(
         parts.data,
@@ -1692,7 +1696,11 @@ def _rewrite(parts: Parts, rewriter: Rewriter, indptr: NDArray[np.int64], spans:
                 sources.start[n_kept:],
                 sources.end[n_kept:],
             )
-    return parts._replace(data=new, start=start, end=end, codepoints=sources)
+    joined = parts.joined
+    if done.joined is not None:
+        joined = np.zeros(len(indptr) - 1, np.bool_) if joined is None else joined.copy()
+        joined[parts.document[changed[done.joined & at_start]]] = True
+    return parts._replace(data=new, start=start, end=end, codepoints=sources, joined=joined)
 
 
 def _marked(parts: Parts, marks: MarkStage) -> Parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,9 @@ class Rewritten:
         `stays`.
     stays
         True where nothing moved: each codepoint became one with as many bytes. Only where `may_stay` was given.
+    joined
+        bool[n], where alignment was asked for: whether a segment begins with what a Replace step put in for several
+        codepoints. In tokenizers that comes from the last of these alone, and so not from the beginning of the text.
     """
 
     data: NDArray[np.uint8]
@@ -81,6 +84,7 @@ class Rewritten:
     source_start: NDArray[np.int32]
     source_end: NDArray[np.int32]
     stays: bool = False
+    joined: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class _Segments:
     source_start: NDArray[np.int32] | None = None
     source_end: NDArray[np.int32] | None = None
     stays: bool = False
+    joined: NDArray[np.bool_] | None = None  # as in Rewritten
 
 
 class Rewriter:
@@ -253,6 +258,7 @@ class Rewriter:
             source_start=nothing if segments.source_start is None else segments.source_start,
             source_end=nothing if segments.source_end is None else segments.source_end,
             stays=segments.stays,
+            joined=segments.joined,
         )
 
     @property
@@ -353,12 +359,15 @@ def applied(
     segments = _Segments(data, starts, ends)
     remaining = list(reversed(operations))
     text: AlignedText | None = None
+    joined = None
     while remaining:
         operation = remaining.pop()
         if operation.name not in _ON_BYTES:
             if text is None:
                 text = _decoded(segments, alignment)
-            text = _run(operation, text, alignment, at_start)
+            before, text = text, _run(operation, text, alignment, at_start)
+            if alignment:
+                joined = _joined(operation, before, text, joined)
             continue
         if text is not None:
             segments, text = _encoded(text), None
@@ -376,7 +385,25 @@ def applied(
         text = _decoded(segments, alignment)
     if text is not None:
         segments = _encoded(text)
-    return segments
+    return segments if joined is None else replace(segments, joined=joined)
+
+
+def _joined(
+    operation: _Operation, before: AlignedText, after: AlignedText, joined: NDArray[np.bool_] | None
+) -> NDArray[np.bool_] | None:
+    """What :attr:`Rewritten.joined` is after an operation, and was before it; None: no segment is."""
+    is_replace = operation.name in ("replace_literal", "replace_matches")
+    if joined is None and not is_replace:
+        return None
+    first, then = before.indptr[:-1], after.indptr[:-1]
+    is_there = (first < before.indptr[1:]) & (then < after.indptr[1:])
+    result = np.zeros(len(first), np.bool_) if joined is None else joined & is_there
+    first, then = first[is_there], then[is_there]
+    if is_replace:
+        old_end, new_end = before.source_end[first], after.source_end[then]
+        is_beginning = after.source_start[then] == 0
+        result[is_there] = is_beginning & ((new_end > old_end) | ((new_end == old_end) & result[is_there]))
+    return result if result.any() else None
 
 
 def _run(

@@ -288,6 +288,19 @@ def test_word_piece_without_a_template(tmp_path):
     assert not (tmp_path / "bert").exists() and not (tmp_path / "other.txt").exists()
 
 
+@pytest.mark.parametrize("one", ["[CLS]", "[SEP]"])
+def test_word_piece_with_one_of_the_tokens_around_texts(one, tmp_path):
+    """Readers of a vocab.txt ask for both or none, unless the file beside it names others."""
+    vocab = {token: number for number, token in enumerate(["[UNK]", one, "a", "##b"])}
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "vocab": vocab}
+    model["max_input_chars_per_word"] = 100
+    (tmp_path / "x.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    tok = jittok.load(tmp_path / "x.json")
+    with pytest.raises(UnsupportedError, match=r"without a tokenizer_config.json .* is there, but not"):
+        tok.save(tmp_path / "alone.txt")
+    assert not (tmp_path / "alone.txt").exists()
+
+
 # ----------------------------------------------------------------------------------------------------- refusals
 
 

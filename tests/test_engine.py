@@ -500,3 +500,41 @@ def test_special_tokens_around_many_texts(monkeypatch, options, framed):
             assert batch.indptr.dtype == np.int64 and not batch.ids.flags.writeable
             assert batch[3].tokens == tok.encode(texts[3], **options).tokens
     assert tok.encode_batch([], **options).to_lists() == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "text", "tokens"),
+    [
+        ([("ab", "c")], "ab.", ["c", "."]),
+        ([("ab", "c")], "xab", ["▁", "x", "c"]),
+        ([("x", "ab")], "x.", ["▁", "a", "b", "."]),
+        ([("ab", "c"), ("c", "x")], "ab", ["x"]),
+        ([("ab", "cx"), ("cx", "a")], "ab", ["a"]),
+        ([("ab", "c"), "Prepend"], "ab", ["b", "c"]),
+        (["Prepend", ("ba", "c")], "ax", ["▁", "c", "x"]),
+        ([("ab", "")], "ab.", ["."]),
+        ([("  ", " ")], "  a", ["▁", "a"]),
+    ],
+)
+def test_what_comes_from_the_beginning_of_a_text(steps, text, tokens):
+    """Only that gets Metaspace's prefix with "first"; what replaces several characters comes from the last of them."""
+    names = ["<unk>", "▁", *"abcx."]
+    normalizers = [
+        {"type": "Prepend", "prepend": "b"}
+        if step == "Prepend"
+        else {"type": "Replace", "pattern": {"String": step[0]}, "content": step[1]}
+        for step in steps
+    ]
+    block = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [[name, -1.0] for name in names]},
+    }
+    data = json.dumps(block)
+    tok = jittok.load_bytes(data.encode())
+    for spans in (False, True):
+        assert [names[i] for i in tok.encode_batch([text], spans=spans)[0].ids] == tokens
+    tokenizers = pytest.importorskip("tokenizers")
+    assert tokenizers.Tokenizer.from_str(data).encode(text, add_special_tokens=False).tokens == tokens

@@ -1,10 +1,15 @@
 """Loading: tables of small models wait for the first text, and what is wrong with a file does not."""
 
+import contextlib
 import gc
 import json
+import os
 import pickle
+import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from reader_cases import json_documents
@@ -147,3 +152,39 @@ def test_paths_that_are_no_files(tmp_path):
     with pytest.raises(FormatError, match="empty"):
         (tmp_path / "file").write_bytes(b"")
         jittok.load(tmp_path / "file")
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no paths of open files")
+@pytest.mark.parametrize("n_tokens", [0, 20_000])
+def test_what_is_written_to_a_pipe_is_read_once(n_tokens):
+    vocab = {"<unk>": 0, "a": 1, **{f"token{number}": number for number in range(2, n_tokens)}}
+    model = {"type": "WordLevel", "unk_token": "<unk>", "vocab": vocab}
+    with written_slowly(json.dumps({"version": "1.0", "added_tokens": [], "model": model})) as path:
+        assert jittok.load(path).encode("a").ids.tolist() == [1]
+    with written_slowly("[UNK]\n[CLS]\n[SEP]\na\n") as path:
+        with pytest.raises(UnsupportedError, match="vocab.txt cannot be read from a pipe"):
+            jittok.load(path)
+
+
+@contextlib.contextmanager
+def written_slowly(text):
+    """The path of a pipe to which a thread writes."""
+    reading, writing = os.pipe()
+
+    def write():
+        time.sleep(0.05)
+        with open(writing, "wb") as file:
+            file.write(text.encode())
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    yield f"/dev/fd/{reading}"
+    thread.join(10)
+    os.close(reading)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+def test_a_pipe_that_nobody_writes_to_is_empty(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="empty"):
+        jittok.load(tmp_path / "pipe")

@@ -16,6 +16,10 @@ from jittok.unicode.intervals import sorted_unique
 #: Marks a part of a codepoint, as in ``kernels.bpe``.
 PARTIAL = 1 << 21
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
+#: Pairs of codepoints below this one, those of the Latin, Greek and Cyrillic scripts among them, are marked in a table.
+_NEAR = 0x530
+#: Of fewer pairs, sorting all costs less.
+_MANY = 1 << 14
 #: Bits of the bitmap for each junction, and the largest bitmap, 1 MiB.
 BITS_PER_JUNCTION = 16
 MOST_BITS = 1 << 23
@@ -64,18 +68,38 @@ def crossed_junctions(
         right[other] = np.where(is_whole, whole, PARTIAL | first)
         left[other] = np.where(is_whole, whole, PARTIAL | last_byte)
     inside = ~begins[at[1:]] & np.repeat(chosen, lengths)[at[1:]]
-    return junction_bitmap((left[:-1] << 22 | right[1:])[inside])
+    return junction_bitmap(left[:-1][inside], right[1:][inside])
 
 
-def junction_bitmap(junctions: NDArray[np.int64]) -> NDArray[np.uint64]:
+def distinct_pairs(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The different pairs of codepoints, or parts of them, in no particular order.
+
+    Parameters
+    ----------
+    left, right : int64[n]
+        Less than 1 << 22.
+    """
+    near = np.zeros(0, np.int64)
+    if len(left) >= _MANY:
+        is_near = np.maximum(left, right) < _NEAR
+        is_there = np.zeros(_NEAR * _NEAR, np.bool_)
+        is_there[(left * _NEAR + right)[is_near]] = True
+        near = np.flatnonzero(is_there)
+        left, right = left[~is_near], right[~is_near]
+    far = sorted_unique(left << 22 | right)
+    return np.concatenate([near // _NEAR, far >> 22]), np.concatenate([near % _NEAR, far & (1 << 22) - 1])
+
+
+def junction_bitmap(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The same of junctions, as :func:`crossed_junctions` says what they are.
 
     Parameters
     ----------
-    junctions : int64[n]
-        In any order, and any number of times.
+    left, right : int64[n]
+        What stands on their sides, in any order, and any number of times.
     """
-    keys = sorted_unique(junctions.astype(np.uint64))
+    left, right = distinct_pairs(left, right)
+    keys = (left << 22 | right).astype(np.uint64)
     bits = max(64, min(1 << int(BITS_PER_JUNCTION * max(len(keys), 1) - 1).bit_length(), MOST_BITS))
     with np.errstate(over="ignore"):
         hashes = keys * FACTOR >> np.uint64(64 - (bits.bit_length() - 1))

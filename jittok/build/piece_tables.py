@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jittok.build.hash_tables import EMPTY, fill_slots, hash_key
-from jittok.build.junctions import junction_bitmap
+from jittok.build.junctions import distinct_pairs, junction_bitmap
 from jittok.build.merge_tables import MOST_TOKENS, NO_MERGE, _direct_slots, _pair_slots
 from jittok.errors import UnsupportedError
 from jittok.spec import BPEModel
@@ -40,8 +40,6 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 #: The space symbol.
 MARK = "\u2581"
-#: Stands between strings that follow one another: no character.
-_BOUND = "\ud800"
 #: Takes a whole text as one word.
 WHOLE_PATTERN = r"[\s\S]+"
 #: Symbols below this have a table of their pairs.
@@ -292,18 +290,14 @@ def split_pattern(spanned: Sequence[str] | Columns, known: Callable[[str], bool]
     known
         Whether a character may be a joiner or a loner.
     """
-    # Strings follow one another, each with a character in front that stands for a bound.
     columns = spanned if isinstance(spanned, Columns) else columns_of(spanned)
-    codes, ends = _codepoints(columns)
-    codes = np.insert(codes, ends, ord(_BOUND))
+    codepoints, ends = _codepoints(columns)
+    codes = codepoints.astype(np.int64)
     codes[codes == 0x20] = ord(MARK)
-    codes = codes.astype(np.uint64)
-    pairs = sorted_unique(codes[:-1] << np.uint64(32) | codes[1:])
-    lefts, rights = pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF)
-    left_marks, right_marks = lefts == ord(MARK), rights == ord(MARK)
-    left_inner, right_inner = ~(left_marks | (lefts == ord(_BOUND))), ~(right_marks | (rights == ord(_BOUND)))
-    before = not (left_inner & right_marks).any()
-    after = not (left_marks & right_inner).any()
+    lefts, rights = distinct_pairs(*_neighbours(codes, ends))
+    left_inner, right_inner = lefts != ord(MARK), rights != ord(MARK)
+    before = not (left_inner & ~right_inner).any()
+    after = not (~left_inner & right_inner).any()
     if not before:
         return f"[^ {MARK}]+[ {MARK}]*|[ {MARK}]+" if after else WHOLE_PATTERN
     inside = left_inner & right_inner
@@ -346,6 +340,17 @@ def _codepoints(columns: Columns) -> tuple[NDArray[np.uint32], NDArray[np.int64]
     np.cumsum((data[: indptr[-1]] & 0xC0) != 0x80, out=begins[1:])
     text = data[: indptr[-1]].tobytes().decode("utf-8", "surrogatepass")
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32), begins[indptr]
+
+
+def _neighbours(
+    codes: NDArray[np.int64], ends: NDArray[np.int64], chosen: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs of codepoints that stand side by side in a string, or in a chosen one."""
+    sizes = np.diff(ends)
+    inside = np.ones(len(codes), np.bool_) if chosen is None else np.repeat(chosen, sizes)
+    inside[ends[:-1][sizes > 0]] = False
+    inside = inside[1:]
+    return codes[:-1][inside], codes[1:][inside]
 
 
 def _character_class(characters: Iterable[str], before: str = "") -> str:
@@ -662,13 +667,10 @@ class _Builder:
         chosen = np.zeros(self.n_pieces, np.bool_)
         chosen[merged] = True
         chosen[self.tokens[list(self.defined.values())]] = True
-        inside = np.repeat(chosen, self.n_characters)
-        inside[self.ends[:-1][self.n_characters > 0]] = False
         codes = self.codes.astype(np.int64)
         if self.mark:
             codes[codes == ord(MARK)] = 0x20
-        at = np.flatnonzero(inside)
-        return junction_bitmap(codes[at - 1] << 22 | codes[at])
+        return junction_bitmap(*_neighbours(codes, self.ends, chosen))
 
 
 @cache

@@ -124,22 +124,28 @@ def find(path: str | os.PathLike[str], format: str | None = None) -> Located:
     name = os.fsdecode(path)
     if not name:
         raise MissingFileError("the path of a tokenizer is empty; for the current folder give '.'")
-    found, content, head = format, None, None
+    found, content, beginning = format, None, None
     if found is None:
         try:
-            head = _read_head(name)
+            beginning = _read_beginning(name)
         except (OSError, ValueError):
             pass  # a folder, or nothing that can be read, as is found out below
         else:
+            head, is_all = beginning
             if head[:1] == b"{" and _has_first_field(head):
-                return Located("tokenizer.json", name, head if len(head) < _HEAD_BYTES else None)
+                return Located("tokenizer.json", name, head if is_all else None)
     file = Path(name)
-    if head is None and _is_directory(file):
+    if beginning is None and _is_directory(file):
         file = _member(file, format)
         if found is None and file.name == "vocab.json" and (file.parent / "source.spm").exists():
             found = "marian"
     if found is None:
-        found, content = _detect_file(file, head)
+        found, content = _detect_file(file, beginning)
+    if content is not None and found not in _FROM_MEMORY and stat.S_ISFIFO(os.stat(name).st_mode):
+        raise UnsupportedError(
+            f"{name}: content of the format {found} cannot be read from a pipe, only "
+            f"{', '.join(_FROM_MEMORY)}; write it to a file"
+        )
     if found == "merges":
         vocab = _vocab_of_merges(file)
         file, content = vocab, content if vocab == file else None
@@ -222,7 +228,7 @@ def read_located(
     if found == "gguf":
         from jittok.formats import gguf
 
-        return gguf.read_file(file)
+        return gguf.read_file(file) if content is None else gguf.read(content, name)
     from jittok.formats import merges_txt
 
     if found == "merges":
@@ -466,31 +472,38 @@ def _varint(data: bytes, at: int) -> tuple[int | None, int]:
 # ------------------------------------------------------------------------------------------------- one file
 
 
-def _read_head(name: str) -> bytes:
-    """The first bytes of a file, all of them if these are fewer than asked for."""
+def _read_beginning(name: str) -> tuple[bytes, bool]:
+    """The first bytes of a file, and whether these are all: of a pipe, and where they are fewer than asked for."""
     # A third of the time that it takes to make a file object.
-    # A pipe that nobody writes to is an empty file, not one to wait for.
+    # A pipe is not waited for to be opened by somebody who writes to it: as long as nobody does, it is empty.
     descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        if is_pipe:
+            os.set_blocking(descriptor, True)
+            parts = []
+            while part := os.read(descriptor, _HEAD_BYTES):
+                parts.append(part)
+            return b"".join(parts), True
         head = os.read(descriptor, _HEAD_BYTES)
         while len(head) < _HEAD_BYTES and (more := os.read(descriptor, _HEAD_BYTES - len(head))):
             head += more
-        return head
+        return head, len(head) < _HEAD_BYTES
     finally:
         os.close(descriptor)
 
 
-def _detect_file(file: Path, head: bytes | None = None) -> tuple[str, bytes | None]:
-    """The format of a file, and its content if that is no more than its `head`, which is read if it is not given."""
-    if head is None:
+def _detect_file(file: Path, beginning: tuple[bytes, bool] | None = None) -> tuple[str, bytes | None]:
+    """The format of a file, and its content if that is all there is of its `beginning`, which is read if it is not given."""
+    if beginning is None:
         try:
-            head = _read_head(str(file))
+            beginning = _read_beginning(str(file))
         except OSError as error:
             raise MissingFileError(f"{file}: cannot be read: {error.strerror}") from None
+    head, is_all = beginning
     if not head:
         raise FormatError(f"{file}: the file is empty")
-    is_all = len(head) < _HEAD_BYTES
-    return _detect_content(file, head, is_all), head if is_all else None
+    return _detect_content(file, head[:_HEAD_BYTES], len(head) < _HEAD_BYTES), head if is_all else None
 
 
 def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
