@@ -279,19 +279,11 @@ def lost(spec: TokenizerSpec) -> list[str]:
     ----------
     spec
         One that :func:`write` takes.
-
-    Raises
-    ------
-    UnsupportedError
-        Nobody could read it.
     """
     try:
         found = _read_back(spec, {})
     except FormatError as error:
-        raise UnsupportedError(
-            "a vocab.txt cannot hold this tokenizer without a tokenizer_config.json beside it, which is written to a "
-            f"directory; of that alone, readers say: {error}"
-        ) from None
+        return [f"all that its readers ask for ({str(error).removeprefix('vocab.txt: ')})"]
     if ends_put_around(spec) is not None:  # said for itself: no other file beside it helps
         found = replace(found, post_processors=spec.post_processors)
     return differences(spec, found)
