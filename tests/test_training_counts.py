@@ -430,6 +430,30 @@ def test_invalid_text(tmp_path):
     assert dict(counts.items()) == {"a\ufffd".encode(): 1, b"b": 1}
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_strings(threads):
+    class Derived(str):
+        pass
+
+    some = ["plain words", "née à 東京 🙂", "", "\0", "x" * 300, "a\u2028b"]
+    many = some * 30_000  # several batches, which kernels read
+    expected = Counter({text.encode(): 30_000 for text in some if text})
+    counts = jittok.count_words(many, threads=threads)
+    assert Counter(dict(counts.items())) == expected
+    assert (counts.report.texts, counts.report.n_bytes) == (len(many), 30_000 * sum(len(text.encode()) for text in some))
+    assert dict(jittok.count_words([text.encode() for text in many], threads=threads).items()) == expected
+    # What kernels do not read: strings of other types, and lone surrogates.
+    assert Counter(dict(jittok.count_words([*many, Derived("née")], threads=threads).items())) == expected + Counter(
+        {"née".encode(): 1}
+    )
+    with pytest.warns(TextWarning, match="replaced characters in 1 of 180,001: 1 with lone surrogates"):
+        counts = jittok.count_words([*many, "a\ud800"], threads=threads)
+    assert Counter(dict(counts.items())) == expected + Counter({"a\ufffd".encode(): 1})
+    for wrong in (b"bytes", 3):
+        with pytest.raises(ArgumentTypeError, match=r"texts\[180000\]"):
+            jittok.count_words([*many, wrong], threads=threads)
+
+
 def test_report_of_many_texts():
     many = ["plain"] * 1000 + ["\0 and \0"] * 3 + ["\u2028" * 70] * 2 + ["\u2027 \u00a8"] + [""] * 5 + ["x" * (2 << 20)]
     report = jittok.count_words(many, pre_tokenizer="gpt2").report
