@@ -17,7 +17,6 @@ from reader_cases import json_documents
 import jittok
 from jittok.build.plan import build_plan, can_wait
 from jittok.errors import FormatError, JittokError, MissingFileError, RegexError, UnsupportedError
-from jittok.formats import tokenizer_json
 from jittok.token_columns import _MOST_FOUND
 from jittok.tokenizer import Tokenizer
 
@@ -205,56 +204,6 @@ class TestNamedPipes:
         error = self.load(tmp_path / "pipe")
         assert isinstance(error, FormatError)
         assert "empty" in str(error)
-
-
-def test_components_read_before_are_checked_again(tmp_path):
-    value = json.loads(json.dumps(DOCUMENTS["tokenizer.json wordpiece"]))
-    name, token_id = next(iter(value["model"]["vocab"].items()))
-    value["post_processor"] = {
-        "type": "TemplateProcessing",
-        "single": [{"SpecialToken": {"id": "x", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": {"x": {"id": "x", "ids": [token_id], "tokens": [name]}},
-    }
-    value["normalizer"] = {"type": "Strip", "strip_left": True, "strip_right": True}
-    first = load(value, tmp_path)
-    assert load(value, tmp_path) == first
-    assert load(value, tmp_path).encode("").ids.tolist() == [token_id]
-
-    # The same template, where no token has the id.
-    other = json.loads(json.dumps(value))
-    other["added_tokens"] = []
-    other["model"]["vocab"] = {token: 10_000 + number for number, token in enumerate(value["model"]["vocab"])}
-    with pytest.raises(FormatError, match=r"special_tokens\.x\.ids\[0\]: the id"):
-        load(other, tmp_path)
-
-    # 1 is equal to true in Python, not in JSON.
-    other = json.loads(json.dumps(value))
-    other["normalizer"]["strip_left"] = 1
-    with pytest.raises(FormatError, match=r"normalizer\.strip_left: expected true or false"):
-        load(other, tmp_path)
-    other = json.loads(json.dumps(value))
-    other["post_processor"]["single"][0]["SpecialToken"]["type_id"] = False
-    with pytest.raises(FormatError, match=r"type_id"):
-        load(other, tmp_path)
-
-    # What is a normalizer need not be a pre-tokenizer.
-    other = json.loads(json.dumps(value))
-    other["pre_tokenizer"] = value["normalizer"]
-    with pytest.raises(UnsupportedError, match="pre-tokenizer Strip"):
-        load(other, tmp_path)
-
-
-def test_few_components_are_kept(tmp_path):
-    value = json.loads(json.dumps(DOCUMENTS["tokenizer.json wordpiece"]))
-    for number in range(tokenizer_json._MOST_KEPT + 10):
-        value["normalizer"] = {"type": "Prepend", "prepend": str(number)}
-        assert load(value, tmp_path).spec.normalizers[0].content == str(number)
-        assert len(tokenizer_json._KEPT) <= tokenizer_json._MOST_KEPT
-    value["normalizer"] = {"type": "Prepend", "prepend": "x" * tokenizer_json._LONGEST_KEPT}
-    kept = len(tokenizer_json._KEPT)
-    assert load(value, tmp_path).spec.normalizers[0].content == value["normalizer"]["prepend"]
-    assert len(tokenizer_json._KEPT) == kept
 
 
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no paths of open files")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import binascii
 import json
-import marshal
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -233,15 +232,16 @@ def from_json(root: Node, added: AddedTokens | None = None) -> TokenizerSpec:
     model = _model(root.child("model"))
     vocab = _vocab_of(root.child("model").child("vocab"), model)
     added_tokens = assign_added_ids(_added_tokens(root) if added is None else added, vocab)
-    post_processors, takes_pairs = _kept_post_processors(root.optional("post_processor"), _KnownIds(vocab, added_tokens))
+    known_ids = _KnownIds(vocab, added_tokens)
+    post_processors, takes_pairs = _post_processors(root.optional("post_processor"), known_ids)
     extra = _dropout(root.child("model"), model)
     return TokenizerSpec(
         model=model,
         added_tokens=added_tokens,
-        normalizers=_kept_steps(root.optional("normalizer"), _read_normalizers),
-        pre_tokenizers=_kept_steps(root.optional("pre_tokenizer"), _read_pre_tokenizers),
+        normalizers=_flatten(root.optional("normalizer"), "normalizer", _NORMALIZERS, "normalizers"),
+        pre_tokenizers=_flatten(root.optional("pre_tokenizer"), "pre-tokenizer", _PRE_TOKENIZERS, "pretokenizers"),
         post_processors=post_processors,
-        decoders=_kept_steps(root.optional("decoder"), _decoders),
+        decoders=_decoders(root.optional("decoder")),
         stored_truncation=_truncation(root.optional("truncation")),
         stored_padding=_padding(root.optional("padding")),
         extra=extra if takes_pairs else {**extra, "takes_pairs": False},
@@ -258,66 +258,6 @@ class _KnownIds:
     def __contains__(self, token_id: object) -> bool:
         # Nearly always among the added tokens.
         return token_id in self._added or token_id in self._vocab
-
-
-#: What components were read as, by field and content: the same ones stand in file after file.
-_KEPT: dict[tuple[object, bytes], Any] = {}
-_MOST_KEPT = 256
-_LONGEST_KEPT = 1 << 13  # bytes of a component
-
-
-def _kept_key(node: Node, kind: object) -> tuple[object, bytes] | None:
-    """What a component is kept by; None: it is not kept."""
-    try:
-        content = marshal.dumps(node.value, 2)  # the version that does not depend on who else has the objects
-    except ValueError:  # nested too deeply
-        return None
-    return (kind, content) if len(content) <= _LONGEST_KEPT else None
-
-
-def _keep(key: tuple[object, bytes] | None, result: object) -> None:
-    if key is not None:
-        if len(_KEPT) >= _MOST_KEPT:
-            _KEPT.clear()
-        _KEPT[key] = result
-
-
-def _kept_steps(node: Node | None, read: Callable[[Node], tuple[Step, ...]]) -> tuple[Step, ...]:
-    """The steps of a component, as `read` reads them."""
-    if node is None:
-        return ()
-    key = _kept_key(node, read)
-    steps: tuple[Step, ...] | None = _KEPT.get(key)  # type: ignore[arg-type]
-    if steps is None:
-        steps = read(node)
-        _keep(key, steps)
-    return steps
-
-
-class _AskedIds:
-    """Known ids, and which of them were asked for."""
-
-    def __init__(self, known_ids: Container[int]) -> None:
-        self._known = known_ids
-        self.asked: set[object] = set()
-
-    def __contains__(self, token_id: object) -> bool:
-        self.asked.add(token_id)
-        return token_id in self._known
-
-
-def _kept_post_processors(node: Node | None, known_ids: Container[int]) -> tuple[tuple[PostProcessor, ...], bool]:
-    """As :func:`_post_processors`; what was read before holds for this file, too, where it knows the ids."""
-    if node is None:
-        return (), True
-    key = _kept_key(node, _post_processors)
-    kept = _KEPT.get(key)  # type: ignore[arg-type]
-    if kept is not None and all([token_id in known_ids for token_id in kept[1]]):
-        return kept[0]  # type: ignore[no-any-return]
-    ids = _AskedIds(known_ids)
-    result = _post_processors(node, ids)
-    _keep(key, (result, tuple(ids.asked)))
-    return result
 
 
 def _vocab_of(node: Node, model: BPEModel | WordPieceModel | WordLevelModel | UnigramModel) -> Mapping[str, int]:
@@ -707,7 +647,7 @@ def read_normalizers(block: Mapping[str, Any]) -> tuple[Normalizer, ...]:
     FormatError, UnsupportedError
         No tokenizer.json could have it, or jittok does not have the component.
     """
-    return _read_normalizers(Node(dict(block), "normalizer", ""))
+    return _flatten(Node(dict(block), "normalizer", ""), "normalizer", _NORMALIZERS, "normalizers")
 
 
 def read_pre_tokenizers(block: Mapping[str, Any]) -> tuple[PreTokenizer, ...]:
@@ -763,30 +703,24 @@ def read_post_processors(block: Mapping[str, Any], known_ids: Container[int]) ->
     return steps
 
 
-def _read_normalizers(node: Node) -> tuple[Normalizer, ...]:
-    return _flatten(node, "normalizer", _NORMALIZERS, "normalizers")
-
-
-def _read_pre_tokenizers(node: Node) -> tuple[PreTokenizer, ...]:
-    return _flatten(node, "pre-tokenizer", _PRE_TOKENIZERS, "pretokenizers")
-
-
-def _decoders(node: Node) -> tuple[Decoder, ...]:
+def _decoders(node: Node | None) -> tuple[Decoder, ...]:
     decoders: tuple[Decoder, ...] = _flatten(node, "decoder", _DECODERS, "decoders")
-    if not decoders:
+    if node is not None and not decoders:
         # An empty Sequence joins the tokens without a blank; no decoder at all joins them with one.
         return (DecodeFuse(),)
     return decoders
 
 
 def _flatten(
-    node: Node,
+    node: Node | None,
     role: str,
     readers: Mapping[str, Callable[[Node], Step]],
     members: str,
     depth: int = 0,
 ) -> tuple[Step, ...]:
     """Read a component, or the components of a Sequence, which run one after the other."""
+    if node is None:
+        return ()
     kind = _type_of(node, role)
     if kind == "Sequence":
         if depth == _MAX_NESTING:
