@@ -75,7 +75,8 @@ def columns_of(tokens: Iterable[str] | Iterable[bytes]) -> Columns:
     if len(parts) <= _FEW:
         encoded = [part if type(part) is bytes else part.encode("utf-8", "surrogatepass") for part in parts]
         bounds = np.array([0, *accumulate(map(len, encoded))], np.int64)
-        return Columns(read_only(np.frombuffer(b"".join(encoded), np.uint8)), read_only(bounds))
+        bounds.flags.writeable = False
+        return Columns(np.frombuffer(b"".join(encoded), np.uint8), bounds)
     ends = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=ends[1:])
     if parts and isinstance(parts[0], bytes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 
+import numpy as np
 import pytest
 import random_configs
 from tokenizers import Tokenizer, pre_tokenizers
@@ -178,3 +179,14 @@ def test_what_is_saved_is_what_was_loaded(tmp_path, make):
                 assert again.encode(text) == expected
         compared += 1
     assert compared >= 5
+
+
+@pytest.mark.parametrize("n", [0, 10, 40_000])
+@pytest.mark.parametrize("below", [100, 0x600, 1 << 22])
+def test_distinct_pairs(n, below):
+    from jittok.build.junctions import distinct_pairs
+
+    left, right = np.random.default_rng(n).integers(0, below, (2, n))
+    found = list(zip(*(side.tolist() for side in distinct_pairs(left, right)), strict=True))
+    assert len(found) == len(set(found))
+    assert set(found) == set(zip(left.tolist(), right.tolist(), strict=True))

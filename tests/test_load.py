@@ -154,6 +154,58 @@ def test_paths_that_are_no_files(tmp_path):
         jittok.load(tmp_path / "file")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+class TestNamedPipes:
+    @staticmethod
+    def load(path):
+        """Load in a thread, which a pipe that never ends cannot keep the tests waiting for."""
+        results = []
+
+        def run():
+            try:
+                results.append(jittok.load(path))
+            except JittokError as error:
+                results.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert results, "still waiting for the pipe"
+        return results[0]
+
+    @pytest.mark.parametrize("size", [0, 1 << 17], ids=["small", "more than a pipe holds"])
+    def test_a_slow_writer(self, size, tmp_path):
+        fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
+        content = json.dumps(DOCUMENTS["tokenizer.json byte-level"]).encode() + b" " * size
+        os.mkfifo(tmp_path / "pipe")
+        writer = os.open(tmp_path / "pipe", os.O_RDWR)  # opened both ways, it need not wait for a reader
+
+        def write():
+            for part in (content[:100], content[100:]):
+                time.sleep(0.05)  # the reader finds nothing meanwhile
+                written = 0
+                while written < len(part):
+                    written += os.write(writer, part[written:])
+                # What nobody has read when the pipe is closed is lost.
+                limit = time.monotonic() + 60
+                while time.monotonic() < limit and fcntl.ioctl(writer, termios.FIONREAD, bytes(4)) != bytes(4):
+                    time.sleep(0.001)
+            os.close(writer)
+
+        starting = threading.Thread(target=write, daemon=True)
+        starting.start()
+        tok = self.load(tmp_path / "pipe")
+        starting.join(60)
+        (tmp_path / "tokenizer.json").write_bytes(content)
+        assert tok == jittok.load(tmp_path / "tokenizer.json")
+
+    def test_nobody_writes(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        error = self.load(tmp_path / "pipe")
+        assert isinstance(error, FormatError)
+        assert "empty" in str(error)
+
+
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no paths of open files")
 @pytest.mark.parametrize("n_tokens", [0, 20_000])
 def test_what_is_written_to_a_pipe_is_read_once(n_tokens):
@@ -181,10 +233,3 @@ def written_slowly(text):
     yield f"/dev/fd/{reading}"
     thread.join(10)
     os.close(reading)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
-def test_a_pipe_that_nobody_writes_to_is_empty(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="empty"):
-        jittok.load(tmp_path / "pipe")

@@ -333,6 +333,17 @@ def test_sources(tmp_path):
         assert counts.report == expected.report, source
 
 
+def test_names_of_files_in_a_list(tmp_path, monkeypatch):
+    """They are texts, which is told: a path alone, and Path objects, are files."""
+    (tmp_path / "some.txt").write_text("a b a\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(TextWarning, match=r"the first text is 'some.txt', and there is such a file.*Path"):
+        counts = jittok.count_words(["some.txt", "b"], pre_tokenizer="WhitespaceSplit")
+    assert dict(counts.items()) == {b"some.txt": 1, b"b": 1}
+    for source in ("some.txt", [Path("some.txt")]):
+        assert dict(jittok.count_words(source, pre_tokenizer="WhitespaceSplit").items()) == {b"a": 2, b"b": 1}
+
+
 def test_line_ends(tmp_path):
     (tmp_path / "a").write_bytes(b"one\n\ntwo\r\nthree")
     with_ends = jittok.count_words(tmp_path / "a")
@@ -417,6 +428,30 @@ def test_invalid_text(tmp_path):
     with pytest.warns(TextWarning, match="1 with lone surrogates"):
         counts = jittok.count_words(["a\ud800", "b"])
     assert dict(counts.items()) == {"a\ufffd".encode(): 1, b"b": 1}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_strings(threads):
+    class Derived(str):
+        pass
+
+    some = ["plain words", "née à 東京 🙂", "", "\0", "x" * 300, "a\u2028b"]
+    many = some * 30_000  # several batches, which kernels read
+    expected = Counter({text.encode(): 30_000 for text in some if text})
+    counts = jittok.count_words(many, threads=threads)
+    assert Counter(dict(counts.items())) == expected
+    assert (counts.report.texts, counts.report.n_bytes) == (len(many), 30_000 * sum(len(text.encode()) for text in some))
+    assert dict(jittok.count_words([text.encode() for text in many], threads=threads).items()) == expected
+    # What kernels do not read: strings of other types, and lone surrogates.
+    assert Counter(dict(jittok.count_words([*many, Derived("née")], threads=threads).items())) == expected + Counter(
+        {"née".encode(): 1}
+    )
+    with pytest.warns(TextWarning, match="replaced characters in 1 of 180,001: 1 with lone surrogates"):
+        counts = jittok.count_words([*many, "a\ud800"], threads=threads)
+    assert Counter(dict(counts.items())) == expected + Counter({"a\ufffd".encode(): 1})
+    for wrong in (b"bytes", 3):
+        with pytest.raises(ArgumentTypeError, match=r"texts\[180000\]"):
+            jittok.count_words([*many, wrong], threads=threads)
 
 
 def test_report_of_many_texts():

@@ -32,6 +32,8 @@ _TOP_LEVEL = frozenset(
     b"version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model".split()
 )
 _FIRST_FIELD = re.compile(rb'\s*\{\s*"((?:[^"\\]|\\.)*)"\s*:\s*(.)', re.DOTALL)
+#: What the reference writes first, which is told sooner so.
+_USUAL_STARTS = (b'{\n  "version": "', b'{"version":"')
 _JITTOK_MARK = re.compile(rb'"format"\s*:\s*"jittok"')
 _SAFETENSORS_START = re.compile(rb'\{\s*"')
 
@@ -541,6 +543,8 @@ def _safetensors_header(file: Path, head: bytes) -> bytes:
 
 def _has_first_field(head: bytes) -> bool:
     """Whether JSON begins with a field of a tokenizer.json."""
+    if head.startswith(_USUAL_STARTS):
+        return True
     first = _FIRST_FIELD.match(head)
     return first is not None and first[1] in _TOP_LEVEL and first[2] in b'"{[n'
 

@@ -121,7 +121,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.array = read_only(np.frombuffer(data, np.uint8))
+        self.array = np.frombuffer(data, np.uint8)  # read-only, as bytes are
         self.state = np.zeros(2, np.int64)
         self.ends = np.zeros(2, np.int64)
         self.names = _names(_FIELDS)
@@ -298,10 +298,10 @@ def _columns(tokens: NDArray[np.uint8], indptr: NDArray[np.int64]) -> Columns | 
         return None
     # All is UTF-8, and so is each, if none begins inside a character.
     if not data.isascii():
-        begins = indptr[:-1][indptr[:-1] < len(data)]
-        if ((tokens[begins] & 0xC0) == 0x80).any():
+        begins = indptr[:-1].compress(indptr[:-1] < len(data))
+        if ((tokens.take(begins) & 0xC0) == 0x80).any():
             return None
-    return Columns(read_only(np.frombuffer(data, np.uint8)), read_only(indptr))
+    return Columns(np.frombuffer(data, np.uint8), read_only(indptr))
 
 
 def _index(columns: Columns) -> NDArray[np.uint64] | None:

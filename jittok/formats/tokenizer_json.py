@@ -13,7 +13,7 @@ import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, partial
-from itertools import chain, count, repeat
+from itertools import chain, count, product, repeat
 from operator import add, itemgetter
 from typing import Any, TypeVar
 
@@ -555,14 +555,7 @@ def _added_tokens(root: Node) -> AddedTokens:
                 bad.child(flag).boolean()
     if not columns:
         return nothing
-    flags = [
-        single_word * TOKEN_SINGLE_WORD
-        | lstrip * TOKEN_STRIP_LEFT
-        | rstrip * TOKEN_STRIP_RIGHT
-        | normalized * TOKEN_NORMALIZED
-        | special * TOKEN_SPECIAL
-        for single_word, lstrip, rstrip, normalized, special in zip(*columns[2:], strict=True)
-    ]
+    flags = list(map(_FLAG_BITS.__getitem__, zip(*columns[2:], strict=True)))
     return AddedTokens(columns[1], list(columns[0]), flags)
 
 
@@ -573,6 +566,11 @@ _FLAGS = {
     "rstrip": TOKEN_STRIP_RIGHT,
     "normalized": TOKEN_NORMALIZED,
     "special": TOKEN_SPECIAL,
+}
+#: The sum of the bits of each combination.
+_FLAG_BITS = {
+    given: sum(bit for flag, bit in zip(given, _FLAGS.values(), strict=True) if flag)
+    for given in product((False, True), repeat=len(_FLAGS))
 }
 
 

@@ -141,8 +141,9 @@ class Counting:
 
         threads = [threading.Thread(target=work, name="jittok-count", daemon=True) for _ in range(n_threads)]
         try:
-            for thread in threads:
-                thread.start()
+            with self._lock:  # the first would read on, and the others begin that much later
+                for thread in threads:
+                    thread.start()
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.1)  # in turns, so that Ctrl-C is noticed everywhere

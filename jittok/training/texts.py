@@ -20,19 +20,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jittok._strings import strings_of
 from jittok.corpus.blocks import Problem
 from jittok.corpus.reading import IS_BLANK, IS_NULL, NO_FIELD, NOT_UTF_8, REPLACED, Reading, place, read_documents
 from jittok.corpus.sources import Kind, Source, kind_of
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, TextError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, MissingFileError, TextError, TextWarning
 from jittok.tables import read_only
 from jittok.text import Texts, find_invalid, text_from, texts_from
+from jittok.training.progress import warn_caller
 
 ErrorPolicy = Literal["replace", "skip", "strict"]
 
 #: Bytes of text in a batch, about, where texts come one by one.
 BATCH_BYTES = 1 << 19
-#: Texts taken at once from an iterable.
-_AT_ONCE = 64
+#: Texts taken at once from an iterable, at first, and where they are short.
+_AT_ONCE, _MOST_AT_ONCE = 64, 1024
 #: What an error about a text says.
 _WHAT_TO_DO = "pass valid UTF-8, or errors='replace' to put U+FFFD there, or errors='skip' to leave the text out"
 #: What the report calls long.
@@ -232,8 +234,15 @@ class _Reader:
         items = iter(texts)
         pending: list[Any] = []
         size = number = 0
+        at_once = _AT_ONCE
         while True:
-            some = list(islice(items, _AT_ONCE))
+            some = list(islice(items, at_once))
+            if number == 0 and some and not pending and _names_file(some[0]):
+                warn_caller(
+                    f"the first text is {some[0]!r}, and there is such a file; what is in a list is learned from as it is, "
+                    "so for what the file holds give Path objects, or a single path",
+                    TextWarning,
+                )
             # Looking at types first: to ask each item whether it is a path takes longer than all else.
             plain = {str, bytes}.issuperset(map(type, some))
             if not plain and any(isinstance(item, list | tuple | os.PathLike) for item in some):
@@ -258,12 +267,20 @@ class _Reader:
                 yield from self._objects(pending, number)
                 number += len(pending)
                 pending, size = [], 0
+            elif size < BATCH_BYTES // 4:
+                at_once = min(2 * at_once, _MOST_AT_ONCE)  # they are short
             if not some:
                 return
 
     def _objects(self, items: list[Any], first_number: int) -> Iterator[TextBatch]:
         """Some str, or some bytes."""
         if not items:
+            return
+        # Kernels read strings three times as fast as the interpreter, and let other threads run meanwhile.
+        strings = strings_of(items) if type(items[0]) is str else None
+        read = None if strings is None else strings.utf8(0, len(items))
+        if read is not None:
+            yield TextBatch(*read)
             return
         try:
             batch = texts_from(items, first_number=first_number)
@@ -390,6 +407,11 @@ class _Reader:
             raise FormatError(f"{place(source, problem.number, problem.position)}: {problem.reason}")
         self._report.texts += 1
         self._report.skip(reason.get(problem.kind, "not UTF-8"))
+
+
+def _names_file(text: object) -> bool:
+    """Whether a text may be a path that was meant to be read."""
+    return isinstance(text, str) and 0 < len(text) < 256 and text.isprintable() and os.path.isfile(text)
 
 
 def _is_pair(texts: object) -> bool:
