@@ -23,6 +23,7 @@ A kernel or helper may be called from a user's own ``@njit`` function too: Numba
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import re
 import sys
@@ -34,7 +35,7 @@ from functools import cache, update_wrapper, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jittok.errors import ArgumentTypeError, CacheWarning
+from jittok.errors import ArgumentError, ArgumentTypeError, CacheWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,6 +94,70 @@ def kernel(function: F) -> F:
     Its arguments are arrays, NamedTuples of arrays, and whole numbers; it returns a whole number.
     """
     return _plain(function) if JIT_DISABLED else Kernel(function)  # type: ignore[return-value]
+
+
+def public_kernel(**written: Any) -> Callable[[F], F]:
+    """Make a :func:`kernel` that users call: Python's arguments are checked first, by position or by name.
+
+    Parameters
+    ----------
+    **written
+        The arrays that it writes, and their dtypes.
+    """
+
+    def decorate(function: F) -> F:
+        if not JIT_DISABLED:
+            return PublicKernel(function, written)  # type: ignore[return-value]
+        plain, names = _plain(function), _parameters(function)
+
+        @wraps(function)
+        def run(*arguments: Any, **named: Any) -> Any:
+            arguments = _bound(function.__name__, names, arguments, named)
+            return plain(*_checked_numbers(arguments, names, _number_places(function)))
+
+        return run  # type: ignore[return-value]
+
+    return decorate
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def _number_places(function: Callable[..., Any]) -> tuple[int, ...]:
+    """Positions of the parameters that are whole numbers."""
+    return tuple(i for i, name in enumerate(_parameters(function)) if function.__annotations__.get(name) in (int, "int"))
+
+
+def _bound(function: str, names: tuple[str, ...], arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments in order; raise where one is unknown, given twice, or missing."""
+    accepted = f"{function} takes {', '.join(names)}"
+    if len(arguments) > len(names):
+        raise ArgumentTypeError(f"{len(arguments)} arguments are given; {accepted}")
+    for name in named:
+        if name not in names:
+            raise ArgumentTypeError(f"unexpected argument {name}=; {accepted}")
+        if name in names[: len(arguments)]:
+            raise ArgumentTypeError(f"the argument {name} is given twice; {accepted}")
+    missing = [name for name in names[len(arguments) :] if name not in named]
+    if missing:
+        raise ArgumentTypeError(f"missing argument: {', '.join(missing)}; {accepted}")
+    return (*arguments, *(named[name] for name in names[len(arguments) :]))
+
+
+def _checked_numbers(arguments: tuple[Any, ...], names: tuple[str, ...], places: tuple[int, ...]) -> tuple[Any, ...]:
+    """The arguments with plain ints at `places`; raise where one is none, or beyond 64 bits."""
+    checked = list(arguments)
+    for i in places:
+        try:
+            checked[i] = number = operator.index(arguments[i])
+        except TypeError:
+            given = type(arguments[i]).__name__
+            raise ArgumentTypeError(f"{names[i]}: expected a whole number, got {given}") from None
+        if not -(1 << 63) <= number < 1 << 63:
+            bits = number.bit_length() + 1
+            raise ArgumentError(f"{names[i]}: expected a whole number of at most 64 bits, got one of {bits}")
+    return tuple(checked)
 
 
 def _plain(function: F) -> F:
@@ -196,11 +261,9 @@ class Kernel(Helper):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        #: Arrays that are written, and their types, where others than this library call it.
-        self.written: dict[str, Any] = {}
         self._compiled: tuple[Any, ...] = ()  # jittok._native.Compiled for each signature met
         self._by_signature: dict[str, Any] = {}
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        names = _parameters(function)
         self._data = names.index("data") if "data" in names else None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -221,8 +284,6 @@ class Kernel(Helper):
 
     def _call_slowly(self, arguments: tuple[Any, ...]) -> Any:
         """Call with arguments of types that no loaded code is for."""
-        if self.written:
-            self._check_written(arguments)
         environment = code_environment()
         if environment is not None:
             from jittok import _native
@@ -243,23 +304,6 @@ class Kernel(Helper):
                     if result != _native.MISMATCH:
                         return result
         return self.dispatcher(*arguments)
-
-    def _check_written(self, arguments: tuple[Any, ...]) -> None:
-        """Refuse arrays that must not be written, or that have items of another size than is written."""
-        import numpy as np
-
-        names = self.py_func.__code__.co_varnames
-        for name, argument in zip(names, arguments, strict=False):
-            if name in self.written:
-                dtype = self.written[name]
-                is_array = isinstance(argument, np.ndarray) and argument.dtype == dtype and argument.ndim == 1
-                if not is_array or not argument.flags.writeable or not argument.flags.c_contiguous:
-                    given = type(argument).__name__
-                    if isinstance(argument, np.ndarray):
-                        given = f"{argument.dtype} of {argument.ndim} dimensions" if not is_array else "one that is not"
-                    raise ArgumentTypeError(
-                        f"{name}: expected a contiguous array of {dtype.__name__} that can be written, got {given}"
-                    )
 
     def prepare(self, *arguments: Any) -> bool:
         """Compile for arguments like these, or load the code; False where code files are not supported."""
@@ -377,6 +421,41 @@ class Kernel(Helper):
         key = "\n".join((source_stamp(), repr(self), signature, *map(repr, code_environment() or ())))
         module = self.py_func.__module__.rpartition(".")[2]
         return f"{module}.{self.py_func.__name__}-{_digest(key)}.code", key
+
+
+class PublicKernel(Kernel):
+    """A kernel that users call, see :func:`public_kernel`. Compiled callers go past all of this."""
+
+    def __init__(self, function: Callable[..., Any], written: dict[str, Any]) -> None:
+        super().__init__(function)
+        self._written = written
+        self._names = _parameters(function)
+        self._number_places = _number_places(function)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if named or len(arguments) != len(self._names):
+            arguments = _bound(self.py_func.__name__, self._names, arguments, named)
+        return super().__call__(*_checked_numbers(arguments, self._names, self._number_places))
+
+    def _call_slowly(self, arguments: tuple[Any, ...]) -> Any:
+        self._check_written(arguments)
+        return super()._call_slowly(arguments)
+
+    def _check_written(self, arguments: tuple[Any, ...]) -> None:
+        """Refuse arrays that must not be written, or that have items of another size than is written."""
+        import numpy as np
+
+        for name, argument in zip(self._names, arguments, strict=True):
+            if name in self._written:
+                dtype = self._written[name]
+                is_array = isinstance(argument, np.ndarray) and argument.dtype == dtype and argument.ndim == 1
+                if not is_array or not argument.flags.writeable or not argument.flags.c_contiguous:
+                    given = type(argument).__name__
+                    if isinstance(argument, np.ndarray):
+                        given = f"{argument.dtype} of {argument.ndim} dimensions" if not is_array else "one that is not"
+                    raise ArgumentTypeError(
+                        f"{name}: expected a contiguous array of {dtype.__name__} that can be written, got {given}"
+                    )
 
 
 def is_ready(function: Callable[..., Any], *arguments: Any) -> bool:

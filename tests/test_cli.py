@@ -141,7 +141,8 @@ def test_wrong_arguments(arguments):
 
 def test_threads_must_be_positive(tmp_path, capsys):
     (tmp_path / "x").write_bytes(b"x")
-    assert main(["count", str(tmp_path / "x"), "--threads", "0"]) == 1
+    with pytest.raises(SystemExit, match="2"):
+        main(["count", str(tmp_path / "x"), "--threads", "0"])
     assert "--threads" in capsys.readouterr().err
 
 
@@ -393,11 +394,40 @@ def test_wrong_jobs(tmp_path, capsys, arguments, message):
 
 
 def test_numbers_with_units():
-    number = importlib.import_module("jittok.cli.corpus")._number
-    assert [number(text) for text in ("12", "4k", "1.5M", "2G")] == [12, 4000, 1_500_000, 2_000_000_000]
-    for wrong in ("many", "infG", "nanM", "0", "-5", "0.0001k", "1.5", "9" * 5000):
-        with pytest.raises(SystemExit):
+    texts = ("12", "4k", "1.5M", "2G", "1 t", "500MB", "4GiB")
+    numbers = [12, 4000, 1_500_000, 2_000_000_000, 10**12, 500_000_000, 4_000_000_000]
+    assert [arguments.number_with_unit(text) for text in texts] == numbers
+    for wrong in ("many", "infG", "nanM", "0", "-5", "0.0001k", "1.5", "9" * 5000, "٣", "٣M", "²k", "1_000", "1\n"):
+        with pytest.raises(SystemExit, match="2"):
             main(["encode", "x", "--out", "y", f"--shard-tokens={wrong}"])
+
+
+_TRAIN = ["train", "bpe", "--out", "y"]
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "least"),
+    [
+        (["bench", "default", "x"], "--rounds", 1),
+        (["bench", "default", "x"], "--threads", 1),
+        (["verify", "default", "x"], "--show", 0),
+        (["count", "x"], "--threads", 1),
+        (["demo"], "--rounds", 1),
+        (["report", "default", "x"], "--rounds", 0),
+        (_TRAIN, "--vocab-size", 1),
+        (_TRAIN, "--vocab-sizes", 1),
+        (_TRAIN, "--threads", 1),
+        (_TRAIN, "--min-frequency", 0),
+        (_TRAIN, "--limit-alphabet", 0),
+        (_TRAIN, "--max-token-length", 1),
+        (["train", "unigram", "--out", "y"], "--reference-threads", 1),
+    ],
+)
+def test_whole_numbers(capsys, command, option, least):
+    for wrong in (str(least - 1), "-3", "٣", "３", "1_0", "1.0", "nan", "inf", "1e3", "", "9" * 19, "9" * 5000):
+        with pytest.raises(SystemExit, match="2"):
+            main([*command, f"{option}={wrong}"])
+        assert f"expected a whole number of at least {least}" in capsys.readouterr().err
 
 
 def test_formats_are_those_of_the_writers():

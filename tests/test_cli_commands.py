@@ -95,8 +95,9 @@ class TestBench:
         (tmp_path / "empty.txt").write_text("")
         assert main(["bench", "default", str(tmp_path / "empty.txt")]) == 1
         assert "no documents" in capsys.readouterr().err
-        assert main(["bench", "default", str(tmp_path / "empty.txt"), "--rounds", "0"]) == 1
-        assert "greater than 0" in capsys.readouterr().err
+        with pytest.raises(SystemExit, match="2"):
+            main(["bench", "default", str(tmp_path / "empty.txt"), "--rounds", "0"])
+        assert "argument --rounds: '0': expected a whole number of at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

@@ -151,8 +151,9 @@ def test_what_is_replaced_is_told(files, capsys):
 @pytest.mark.parametrize("command", [["bench", "default"], ["compare", "default", "a.json"], ["report", "default"]])
 def test_how_much_text_is_taken(files, capsys, command):
     command = [str(files / part) if part.endswith(".json") else part for part in command]
-    assert main([*command, str(files / "corpus.txt"), "--megabytes", "0"]) == 1
-    assert "--megabytes: expected a number greater than 0, not 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main([*command, str(files / "corpus.txt"), "--megabytes", "0"])
+    assert "argument --megabytes: '0': expected a number greater than 0" in capsys.readouterr().err
 
 
 def test_documents_of_which_all_differ(files, capsys):

@@ -110,7 +110,6 @@ def test_warnings_and_errors(tmp_path, capsys):
     assert "jittok: error: vocab_size=50 cannot be reached" in capsys.readouterr().err
     for wrong, message in (
         (["train", "bpe", "--out", str(out)], "no files are given"),
-        ([*arguments, "--memory-limit", "much"], "expected a size such as 500M"),
         ([*arguments, "--option", "field"], "expected NAME=VALUE"),
         ([*arguments, "--option", "colour=red"], "unexpected argument colour="),
         ([*arguments, "--normalizer", "{"], "not JSON"),
@@ -119,6 +118,9 @@ def test_warnings_and_errors(tmp_path, capsys):
     ):
         assert main(wrong) == 1
         assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main([*arguments, "--memory-limit", "much"])
+    assert "argument --memory-limit: 'much' is not a number above 0 such as" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("given", "value"), [("true", True), ("0.5", 0.5), ("nfkc", "nfkc"), ("[1]", [1])])

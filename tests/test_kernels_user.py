@@ -147,6 +147,43 @@ def test_outputs_that_cannot_be_written(default):
     assert frozen == b"x" * 100
 
 
+def test_ranges_beyond_64_bits(default):
+    tok, tables, workspace = default
+    text, out, data = codepoints_of("to be"), np.empty(100, np.int32), np.empty(100, np.uint8)
+    ids = np.array(encoded(tables, workspace, text), np.int32)
+    for number in (1 << 63, 1 << 64, (1 << 64) + 5, -(1 << 63) - 1, -(1 << 64), np.uint64((1 << 64) - 1)):
+        for first, last, name in ((number, 5, "first"), (0, number, "last")):
+            with pytest.raises(ArgumentError, match=f"{name}: expected a whole number of at most 64 bits, got one of 6"):
+                encode_codepoints(tables, workspace, text, first, last, out)
+            with pytest.raises(ArgumentError, match=f"{name}: expected a whole number of at most 64 bits, got one of 6"):
+                decode_bytes(tables, ids, first, last, data)
+    for number in ((1 << 63) - 1, -(1 << 63)):
+        assert encode_codepoints(tables, workspace, text, 0, number, out) == INVALID
+        assert encode_codepoints(tables, workspace, text, number, 5, out) == INVALID
+        assert decode_bytes(tables, ids, 0, number, data) == INVALID
+    for wrong in (1.0, "1", None):
+        with pytest.raises(ArgumentTypeError, match=f"last: expected a whole number, got {type(wrong).__name__}"):
+            encode_codepoints(tables, workspace, text, 0, wrong, out)
+    assert out[: encode_codepoints(tables, workspace, text, np.uint64(0), np.int8(5), out)].tolist() == ids.tolist()
+
+
+def test_arguments_by_name(default):
+    _, tables, workspace = default
+    text, out = codepoints_of("to be"), np.empty(100, np.int32)
+    ids = encoded(tables, workspace, text)
+    n = encode_codepoints(tables, workspace, text, out=out, last=5, first=0)
+    assert out[:n].tolist() == ids
+    takes = "encode_codepoints takes tables, workspace, codepoints, first, last, out"
+    with pytest.raises(ArgumentTypeError, match=f"unexpected argument start=; {takes}"):
+        encode_codepoints(tables, workspace, text, start=0, last=5, out=out)
+    with pytest.raises(ArgumentTypeError, match=f"the argument tables is given twice; {takes}"):
+        encode_codepoints(tables, workspace, text, 0, 5, tables=tables)
+    with pytest.raises(ArgumentTypeError, match=f"missing argument: last, out; {takes}"):
+        encode_codepoints(tables, workspace, text, 0)
+    with pytest.raises(ArgumentTypeError, match="7 arguments are given; decode_bytes takes|7 arguments are given; encode"):
+        encode_codepoints(tables, workspace, text, 0, 5, out, 1)
+
+
 def test_a_range_is_a_text_of_its_own(default):
     tok, tables, workspace = default
     text = codepoints_of("one two three")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,76 @@ SEPARATORS: tuple[Separator, ...] = ("newline", "nul", "blank-line", "none-per-f
 #: As in ``jittok.corpus``, which needs NumPy.
 FORMATS: tuple[Format, ...] = ("npy", "raw", "megatron", "packed", "parquet", "arrow")
 KINDS: tuple[Kind, ...] = ("text", "jsonl", "parquet", "arrow")
+
+
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """Make a ``type=`` of whole numbers, written in digits of ASCII.
+
+    Parameters
+    ----------
+    least
+        The least one that makes sense.
+    """
+
+    def read(text: str) -> int:
+        # More than 18 digits are beyond 64 bits, which no option has use for.
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else None
+        if number is None or number < least:
+            raise argparse.ArgumentTypeError(f"{_shown(text)}: expected a whole number of at least {least}")
+        return number
+
+    return read
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Read several whole numbers above 0, with commas between; a ``type=``.
+
+    Parameters
+    ----------
+    text
+        As given.
+    """
+    return [whole_number(1)(part.strip(" ")) for part in text.split(",")]
+
+
+def positive_number(text: str) -> float:
+    """Read a number above 0, with a decimal point or an exponent or not; a ``type=``.
+
+    Parameters
+    ----------
+    text
+        As given.
+    """
+    number = 0.0
+    if re.fullmatch(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", text.lower()):
+        number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{_shown(text)}: expected a number greater than 0")
+    return number
+
+
+def number_with_unit(text: str) -> int:
+    """Read a whole number above 0, or a number with k, M, G or T, each a thousand times the one before; a ``type=``.
+
+    Parameters
+    ----------
+    text
+        As given.
+    """
+    match = re.fullmatch(r"([0-9]{1,18})|([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kmgt])i?b?", text.strip(" ").lower())
+    number = 0
+    if match is not None:
+        number = int(match[1]) if match[1] else int(float(match[2]) * _UNITS[match[3]])
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{_shown(text)} is not a number above 0 such as 4096, 500M or 2G")
+    return number
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}...")
 
 
 def add_tokenizer_details(parser: argparse.ArgumentParser) -> None:

@@ -35,16 +35,19 @@ def add(commands: Any) -> None:
     parser.add_argument("tokenizer", metavar="X", help="tokenizer.json, SentencePiece model, rank file, ... or 'default'")
     add_documents(parser, MEGABYTES)
     arguments.add_tokenizer_details(parser)
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds; the best of each counts (default: 3)")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of each library (default: 1)")
+    parser.add_argument(
+        "--rounds", type=arguments.whole_number(1), default=3, metavar="N",
+        help="rounds; the best of each counts (default: 3)"
+    )
+    parser.add_argument(
+        "--threads", type=arguments.whole_number(1), default=1, metavar="N", help="threads of each library (default: 1)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure, and print what came out."""
-    if options.rounds < 1 or options.threads < 1:
-        raise ArgumentError("--rounds and --threads: expected numbers greater than 0")
     texts = list(documents_of(options))
     if not texts:
         raise ArgumentError("no documents in " + ", ".join(options.files))

@@ -79,7 +79,9 @@ def add(commands: Any) -> None:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add_documents(parser, 1000.0)
     arguments.add_tokenizer_details(parser)
-    parser.add_argument("--show", type=int, default=5, metavar="N", help="differences to show (default: 5)")
+    parser.add_argument(
+        "--show", type=arguments.whole_number(0), default=5, metavar="N", help="differences to show (default: 5)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
 
@@ -198,8 +200,6 @@ def _report(options: argparse.Namespace, found: Findings, facts: dict[str, str],
 
 def _batches(options: argparse.Namespace, found: Findings) -> Iterator[tuple[int, list[str]]]:
     """The documents in batches, each with the number of its first; progress goes to a terminal's stderr."""
-    if options.show < 0:
-        raise ArgumentError(f"--show: expected a number that is not negative, not {options.show}")
     shows = sys.stderr.isatty() and not options.quiet
     start = time.monotonic()
     texts: list[str] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import time
 from pathlib import Path
@@ -48,10 +47,11 @@ def add_encode(commands: Any) -> None:
         " ids, list<int32>, beside the others (default: npy)",
     )
     output.add_argument(
-        "--shard-tokens", type=_number, metavar="N", help="ids of a shard, such as 500M (default: a shard for each file)"
+        "--shard-tokens", type=arguments.number_with_unit, metavar="N",
+        help="ids of a shard, such as 500M (default: a shard for each file)"
     )
     output.add_argument("--document-end", metavar="TOKEN", help="token to put after each document")
-    output.add_argument("--seq-len", type=_number, metavar="N", help="ids in a row of packed sequences")
+    output.add_argument("--seq-len", type=arguments.number_with_unit, metavar="N", help="ids in a row of packed sequences")
     output.add_argument("--pad", metavar="TOKEN", help="fills up a shard's last row (default: that of --document-end, or 0)")
     output.add_argument("--document-index", action="store_true", help="packed: write where documents begin, too")
     output.add_argument("--no-columns", action="store_true", help="parquet, arrow: leave the input's other columns out")
@@ -102,7 +102,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     given.add_argument("--column", default="text", metavar="NAME", help="parquet, arrow: column of the text (default: text)")
     given.add_argument(
         "--max-record",
-        type=_number,
+        type=arguments.number_with_unit,
         default=1 << 26,
         metavar="N",
         help="most bytes of a record, as 500M (default: 64 MiB); a record takes 4 to 9 times its size in memory",
@@ -113,7 +113,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default="stop",
         help="records that cannot be encoded: stop, or leave them out, listed in NAME.rejects.jsonl (default: stop)",
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: one for each core)")
+    parser.add_argument(
+        "--threads", type=arguments.whole_number(1), metavar="N", help="threads (default: one for each core)"
+    )
     parser.add_argument(
         "--add-special-tokens", action="store_true", help="add what the tokenizer puts around a text"
     )
@@ -126,23 +128,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress")
 
 
-def _number(text: str) -> int:
-    """A whole number above 0, or a number with k, M or G."""
-    match = re.fullmatch(r"(\d{1,15})|(\d{1,9}(?:\.\d{1,9})?)([kmg])", text.lower())
-    number = 0
-    if match is not None:
-        number = int(match[1]) if match[1] else int(float(match[2]) * 1000 ** (1 + "kmg".index(match[3])))
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 such as 4096, 500M or 2G")
-    return number
-
-
 def run_encode(options: argparse.Namespace) -> int:
     """Encode the files."""
     from jittok.corpus.job import encode_corpus
     from jittok.corpus.sources import find_sources
 
-    _check(options)
     sources = find_sources(options.files, options.input_format)
     tokenizer = arguments.load_tokenizer(options)
     keep_columns = options.format in ("parquet", "arrow") and not options.no_columns
@@ -186,7 +176,6 @@ def run_count(options: argparse.Namespace) -> int:
     from jittok.corpus.reading import read_documents
     from jittok.corpus.sources import find_sources
 
-    _check(options)
     sources = find_sources(options.files, options.input_format)
     tokenizer = arguments.load_tokenizer(options)
     settings, reading = _call_arguments(options), _reading(options)
@@ -276,13 +265,6 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
-
-
-def _check(options: argparse.Namespace) -> None:
-    if options.threads is not None and options.threads < 1:
-        raise ArgumentError(
-            f"--threads is {options.threads}; give 1 or more, or leave it out for one for each core."
-        )
 
 
 def _reading(options: argparse.Namespace, keep_columns: bool = False) -> Reading:

@@ -14,7 +14,7 @@ from jittok.errors import ArgumentError, FormatError, MissingFileError
 
 #: Documents that are decoded at once.
 BATCH = 1000
-_NUMBER = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def add(commands: Any) -> None:

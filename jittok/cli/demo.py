@@ -21,7 +21,8 @@ def add(commands: Any) -> None:
         "--tokenizer", "-t", default="default", metavar="X", help="another tokenizer file or directory"
     )
     parser.add_argument(
-        "--rounds", type=int, default=20, metavar="N", help="times to encode for the MB/s (default: 20)"
+        "--rounds", type=arguments.whole_number(1), default=20, metavar="N",
+        help="times to encode for the MB/s (default: 20)"
     )
     parser.set_defaults(run=run)
 
@@ -63,7 +64,7 @@ def _rate(tokenizer: Any, text: str, rounds: int) -> float:
     size = len(text.encode("utf-8"))
     best = 0.0
     tokenizer.encode_batch([text], threads=1, add_special_tokens=False)
-    for _ in range(max(1, rounds)):
+    for _ in range(rounds):
         start = time.perf_counter()
         tokenizer.encode_batch([text], threads=1, add_special_tokens=False)
         best = max(best, size / 1e6 / (time.perf_counter() - start))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jittok.cli import arguments
-from jittok.errors import ArgumentError
 
 if TYPE_CHECKING:
     from jittok.corpus.reading import Reading
@@ -39,7 +38,11 @@ def add_documents(
     parser.add_argument("--field", default="text", metavar="PATH", help="jsonl: where the text is (default: text)")
     parser.add_argument("--column", default="text", metavar="NAME", help="tables: column of the text (default: text)")
     parser.add_argument(
-        "--megabytes", type=float, default=megabytes, metavar="N", help=f"text to take at most (default: {megabytes:g})"
+        "--megabytes",
+        type=arguments.positive_number,
+        default=megabytes,
+        metavar="N",
+        help=f"text to take at most (default: {megabytes:g})",
     )
 
 
@@ -50,15 +53,10 @@ def documents_of(options: argparse.Namespace) -> Iterator[str]:
     ----------
     options
         With ``files``, ``separator``, ``field``, ``column`` and ``megabytes``.
-
-    Raises
-    ------
-    ArgumentError
-        ``megabytes`` is not greater than 0.
     """
     from jittok.corpus.sources import find_sources
 
-    limit = _limit(options)
+    limit = options.megabytes * 1e6
     size = 0
     for source in find_sources(options.files):
         for _, text in _numbered(source, _reading(options)):
@@ -84,9 +82,9 @@ def labelled_documents_of(options: argparse.Namespace, source: Source, labels: s
     Raises
     ------
     ArgumentError
-        ``megabytes`` is not greater than 0, or a table has no such column.
+        A table has no such column.
     """
-    limit = _limit(options)
+    limit = options.megabytes * 1e6
     size = 0
     reading = _reading(options)
     others = _numbered(source, dataclasses.replace(reading, field=labels, column=labels, labels=True))
@@ -100,13 +98,6 @@ def labelled_documents_of(options: argparse.Namespace, source: Source, labels: s
         if text:
             yield label if number == at else None, text
             size += len(text.encode("utf-8", "surrogatepass"))
-
-
-def _limit(options: argparse.Namespace) -> float:
-    """Bytes of text to take at most."""
-    if not options.megabytes > 0:  # so for nan, too
-        raise ArgumentError(f"--megabytes: expected a number greater than 0, not {options.megabytes:g}")
-    return float(options.megabytes * 1e6)
 
 
 def _reading(options: argparse.Namespace) -> Reading:

@@ -51,7 +51,10 @@ def add(commands: Any) -> None:
     parser.add_argument("--out", "-o", metavar="FILE", default="report.html", help="the page (default: report.html)")
     parser.add_argument("--json", action="store_true", help="print the numbers as one JSON object and write no page")
     parser.add_argument("--title", default="Tokenizers compared", help="heading of the page")
-    parser.add_argument("--rounds", type=int, default=2, metavar="N", help="rounds of measuring speed; 0: none (default: 2)")
+    parser.add_argument(
+        "--rounds", type=arguments.whole_number(0), default=2, metavar="N",
+        help="rounds of measuring speed; 0: none (default: 2)"
+    )
     arguments.add_tokenizer_details(parser)
     parser.set_defaults(run=run)
 

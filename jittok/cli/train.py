@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+from jittok.cli.arguments import number_with_unit, whole_number, whole_numbers
 from jittok.errors import ArgumentError, JittokWarning, OutputError
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 def add(commands: Any) -> None:
@@ -41,7 +39,7 @@ def _add_unigram(models: Any) -> None:
     add_common(parser)
     parser.add_argument(
         "--reference-threads",
-        type=int,
+        type=whole_number(1),
         default=16,
         metavar="N",
         help="the reference's num_threads, which its sums depend on (default: 16)",
@@ -98,11 +96,13 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         Of the model.
     """
     parser.add_argument("files", nargs="*", metavar="FILE", help="texts; with --counts, files of word counts")
-    parser.add_argument("--vocab-size", type=int, metavar="N", help="number of tokens")
+    parser.add_argument("--vocab-size", type=whole_number(1), metavar="N", help="number of tokens")
     parser.add_argument("--out", required=True, type=Path, metavar="X", help="file to write; its suffix decides the format")
     parser.add_argument("--format", metavar="F", help="format to write, whatever the suffix of --out")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: one for each core)")
-    parser.add_argument("--memory-limit", metavar="SIZE", help="memory for counting words, such as 500M or 4G")
+    parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads (default: one for each core)")
+    parser.add_argument(
+        "--memory-limit", type=number_with_unit, metavar="SIZE", help="memory for counting words, such as 500M or 4G"
+    )
     parser.add_argument("--field", default="text", metavar="NAME", help="field of .jsonl files (default: text)")
     parser.add_argument("--column", default="text", metavar="NAME", help="column of .parquet files (default: text)")
     parser.add_argument(
@@ -125,7 +125,7 @@ def _add_merge_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--counts", action="store_true", help="the files are word counts that jittok.count_words made")
     parser.add_argument(
         "--vocab-sizes",
-        type=_sizes,
+        type=whole_numbers,
         metavar="N,N,...",
         help="several sizes from one run; {size} in --out is replaced by each",
     )
@@ -141,10 +141,12 @@ def _add_merge_options(parser: argparse.ArgumentParser) -> None:
         help="what is done to texts before: a name (NFC, ...), an object, or none (default: none; BertNormalizer for "
         "wordpiece; that of the counts or the base)",
     )
-    parser.add_argument("--min-frequency", type=int, default=0, metavar="N", help="least count of a pair that is merged")
+    parser.add_argument(
+        "--min-frequency", type=whole_number(0), default=0, metavar="N", help="least count of a pair that is merged"
+    )
     parser.add_argument("--special-token", action="append", default=[], metavar="T", help="special token; may be repeated")
-    parser.add_argument("--limit-alphabet", type=int, metavar="N", help="most letters to keep")
-    parser.add_argument("--max-token-length", type=int, metavar="N", help="most letters of a token")
+    parser.add_argument("--limit-alphabet", type=whole_number(0), metavar="N", help="most letters to keep")
+    parser.add_argument("--max-token-length", type=whole_number(1), metavar="N", help="most letters of a token")
     parser.add_argument("--suffix", metavar="S", help="put behind the last letter of a word")
     _add_checkpoints(parser)
 
@@ -215,7 +217,7 @@ def _sentencepiece_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "rules": "sentencepiece",
         "vocab_size": options.vocab_size,
         "vocab_sizes": options.vocab_sizes,
-        "memory_limit": _size(options.memory_limit),
+        "memory_limit": options.memory_limit,
         **_running(options),
     }
     return {**{name: value for name, value in arguments.items() if value is not None}, **other_options(options)}
@@ -228,7 +230,7 @@ def run_unigram(options: argparse.Namespace) -> int:
     _check_output(options, "sentencepiece", "tokenizer.json", "jittok")
     arguments = {
         "vocab_size": options.vocab_size,
-        "memory_limit": _size(options.memory_limit),
+        "memory_limit": options.memory_limit,
         "reference_threads": options.reference_threads,
         "e_step": options.e_step,
         **_running(options),
@@ -289,19 +291,6 @@ def _component(value: str | None, default: str | None) -> Any:
         raise ArgumentError(f"not JSON: {value!r}: {error}") from None
 
 
-def _sizes(value: str) -> list[int]:
-    return [int(size) for size in value.split(",")]
-
-
-def _size(value: str | None) -> int | None:
-    if value is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", value.strip().lower())
-    if match is None:
-        raise ArgumentError(f"--memory-limit {value!r}: expected a size such as 500M or 4G")
-    return int(float(match[1]) * _UNITS[match[2]])
-
-
 def _files(options: argparse.Namespace) -> list[Path]:
     if not options.files:
         raise ArgumentError("no files are given; name at least one")
@@ -327,7 +316,7 @@ def _merge_arguments(
         "limit_alphabet": options.limit_alphabet,
         "max_token_length": options.max_token_length,
         "end_of_word_suffix": options.suffix,
-        "memory_limit": _size(options.memory_limit),
+        "memory_limit": options.memory_limit,
         **_running(options),
     }
     return {**arguments, **other_options(options)}

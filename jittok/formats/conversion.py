@@ -154,7 +154,7 @@ def _to_vocab_txt(spec: TokenizerSpec, alone: bool) -> tuple[str, ...]:
         return ()
     from jittok.formats.vocab_txt import ends_put_around, lost
 
-    notes = [f"a vocab.txt alone does not say {what}; save to a directory" for what in lost(spec)]
+    notes = lost(spec)
     ends = ends_put_around(spec)
     if ends is not None:
         notes.append(f"readers of a vocab.txt put {ends} around texts, and this tokenizer puts nothing there")

@@ -273,7 +273,7 @@ def ends_put_around(spec: TokenizerSpec) -> str | None:
 
 
 def lost(spec: TokenizerSpec) -> list[str]:
-    """Name what a vocab.txt of this spec does not say, and its reader takes otherwise.
+    """Tell what a vocab.txt of this spec alone does not say, and its readers take otherwise, or why they refuse it.
 
     Parameters
     ----------
@@ -283,10 +283,11 @@ def lost(spec: TokenizerSpec) -> list[str]:
     try:
         found = _read_back(spec, {})
     except FormatError as error:
-        return [f"all that its readers ask for ({str(error).removeprefix('vocab.txt: ')})"]
+        reason = str(error).removeprefix("vocab.txt: ").partition("; add it")[0]
+        return [f"readers refuse this vocab.txt alone: {reason}; save to a directory"]
     if ends_put_around(spec) is not None:  # said for itself: no other file beside it helps
         found = replace(found, post_processors=spec.post_processors)
-    return differences(spec, found)
+    return [f"a vocab.txt alone does not say {what}; save to a directory" for what in differences(spec, found)]
 
 
 def files_of(spec: TokenizerSpec) -> dict[str, bytes]:

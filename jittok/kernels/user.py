@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jittok._jit import helper, kernel
+from jittok._jit import helper, public_kernel
 from jittok.errors import ArgumentError, UnsupportedError
 from jittok.kernels.merge import new_merge_lanes
 from jittok.kernels.segments import DONE, MORE_CACHE, encode_segments
@@ -176,7 +176,7 @@ def write_utf8(codepoints: Any, first: int, last: int, text: Any) -> int:
     return at
 
 
-@kernel
+@public_kernel(out=np.int32)
 def encode_codepoints(tables: Any, workspace: Any, codepoints: Any, first: int, last: int, out: Any) -> int:
     """Encode ``codepoints[first:last]`` as one text: ``special="text"``, no special tokens added.
 
@@ -246,7 +246,7 @@ def encode_codepoints(tables: Any, workspace: Any, codepoints: Any, first: int, 
     return state[WRITTEN]
 
 
-@kernel
+@public_kernel(out=np.uint8)
 def decode_bytes(tables: Any, ids: Any, first: int, last: int, out: Any) -> int:
     """Write the bytes of ``ids[first:last]``; for byte-level models, whose tokens are byte strings.
 
@@ -285,7 +285,3 @@ def decode_bytes(tables: Any, ids: Any, first: int, last: int, out: Any) -> int:
             out[at] = merges.token_bytes[j]
             at += 1
     return at
-
-
-encode_codepoints.written = {"out": np.int32}
-decode_bytes.written = {"out": np.uint8}
