@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jittok._jit import is_ready, mask_code
 from jittok.build.plan import MARK, AddedTokenStage, MarkStage, Plan, SplitStage, WordSplit
 from jittok.encodings import EncodedTexts
-from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, UnsupportedError
+from jittok.errors import ArgumentError, ArgumentTypeError, FormatError, SpecialTokenError, TextError, UnsupportedError
 from jittok.memory import Buffers, Idle, large_copy
 from jittok.outputs import Output, Outputs
 from jittok.post_processing import Framing
@@ -443,7 +443,7 @@ class Engine:
         indptr = np.zeros(source.n_documents + 1, np.int64)
 
         def encode(chunk: Chunk) -> None:
-            data, begins = source.make(chunk.first, chunk.last)
+            data, begins = self._made(source, chunk, enabled)
             output = outputs.of(chunk, int(begins[-1] - begins[0]) + EXTRA_IDS)
             ends = indptr[chunk.first + 1 : chunk.last + 1]
             self._encode_chunk(data, begins, chunk.first, enabled, output, ends)
@@ -515,12 +515,23 @@ class Engine:
             output.used = 0
             output.shown = {}
             ends = counts[chunk.first : chunk.last]
-            self._encode_chunk(*source.make(chunk.first, chunk.last), chunk.first, enabled, output, ends)
+            self._encode_chunk(*self._made(source, chunk, enabled), chunk.first, enabled, output, ends)
             ends[1:] = np.diff(ends)
             spare.give(output)
 
         self._run_all(run, Ranges(source.positions, self._n_threads(source, threads), CHUNK_BYTES))
         return counts
+
+    def _made(self, source: Source, chunk: Chunk, enabled: Enabled) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The bytes of a chunk's documents; if one has none, what is raised is what the first document raises that fails."""
+        try:
+            return source.make(chunk.first, chunk.last)
+        except TextError:
+            # Special tokens may be refused in a document before that one.
+            for document in range(chunk.first, chunk.last) if enabled.raises else ():
+                made, output = source.make(document, document + 1), Output(0, False, False)
+                self._encode_chunk(*made, document, enabled, output, np.empty(1, np.int64))
+            raise
 
     def _room(self, source: Source, first: int, last: int, framing: Framing | None) -> int:
         """Ids to make room for, for documents `first` to `last`, which are a range."""

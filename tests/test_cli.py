@@ -395,7 +395,7 @@ def test_wrong_jobs(tmp_path, capsys, arguments, message):
 
 def test_numbers_with_units():
     texts = ("12", "4k", "1.5M", "2G", "1 t", "500MB", "4GiB")
-    numbers = [12, 4000, 1_500_000, 2_000_000_000, 10**12, 500_000_000, 4_000_000_000]
+    numbers = [12, 4000, 1_500_000, 2_000_000_000, 10**12, 500_000_000, 4 << 30]
     assert [arguments.number_with_unit(text) for text in texts] == numbers
     for wrong in ("many", "infG", "nanM", "0", "-5", "0.0001k", "1.5", "9" * 5000, "٣", "٣M", "²k", "1_000", "1\n"):
         with pytest.raises(SystemExit, match="2"):

@@ -298,7 +298,7 @@ def test_word_piece_with_one_of_the_tokens_around_texts(one, tmp_path):
     tok = jittok.load(tmp_path / "x.json")
     with pytest.raises(ConversionError, match="readers refuse this vocab.txt alone"):
         tok.save(tmp_path / "alone.txt", exact=True)
-    with pytest.warns(ConversionWarning, match=r"alone: '\[...\]' is there, but not [^;]*; save to a directory"):
+    with pytest.warns(ConversionWarning, match=r"alone: '\[...\]' is there, but not [^;]*; save as tokenizer.json, or"):
         tok.save(tmp_path / "alone.txt")
     with pytest.raises(FormatError, match="is there, but not"):
         jittok.load(tmp_path / "alone.txt")

@@ -443,6 +443,26 @@ def test_empty_texts_ask_for_no_memory_but_that_of_their_special_tokens(texts, m
     assert max(rooms) <= 2 * len(texts) + sum(map(len, texts)) + 4 * engine.EXTRA_IDS
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("chunk_bytes", [1, 100, 1 << 20])
+def test_of_several_texts_that_fail_the_first_one_is_told(threads, chunk_bytes, monkeypatch):
+    monkeypatch.setattr(engine, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(engine, "PARALLEL_BYTES", 1)
+    added = {"id": 2, "content": "<s>", "special": True, "normalized": False}
+    added |= dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
+    tok = jittok.load_bytes(json.dumps({"version": "1.0", "model": model, "added_tokens": [added]}).encode())
+    texts = ["ab"] * 40
+    texts[20], texts[22] = "a<s>", "a\ud800"
+    for encode in (tok.encode_batch, tok.count_batch):
+        with pytest.raises(SpecialTokenError, match="20"):
+            encode(texts, special="raise", threads=threads)
+        with pytest.raises(TextError, match="22"):
+            encode(texts, threads=threads)
+        with pytest.raises(TextError, match="19"):
+            encode([*texts[:19], "\ud800", *texts[20:]], special="raise", threads=threads)
+
+
 def test_many_threads_give_what_one_gives_where_tokens_become_dense(monkeypatch):
     times = 10 if JIT_DISABLED else 1  # less text, in smaller chunks
     monkeypatch.setattr(engine, "CHUNK_BYTES", 2000 // times)

@@ -213,6 +213,10 @@ def test_what_is_written_to_a_pipe_is_read_once(n_tokens):
     model = {"type": "WordLevel", "unk_token": "<unk>", "vocab": vocab}
     with written_slowly(json.dumps({"version": "1.0", "added_tokens": [], "model": model})) as path:
         assert jittok.load(path).encode("a").ids.tolist() == [1]
+    for other in ('{"version":', '{"a": []}', json.dumps({"a": [], "b": "c" * 100_000})):
+        with written_slowly(other) as path:
+            with pytest.raises(JittokError, match="JSON"):
+                jittok.load(path)
     with written_slowly("[UNK]\n[CLS]\n[SEP]\na\n") as path:
         with pytest.raises(UnsupportedError, match="vocab.txt cannot be read from a pipe"):
             jittok.load(path)

@@ -23,9 +23,6 @@ FORMATS: tuple[Format, ...] = ("npy", "raw", "megatron", "packed", "parquet", "a
 KINDS: tuple[Kind, ...] = ("text", "jsonl", "parquet", "arrow")
 
 
-_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-
-
 def whole_number(least: int) -> Callable[[str], int]:
     """Make a ``type=`` of whole numbers, written in digits of ASCII.
 
@@ -73,17 +70,20 @@ def positive_number(text: str) -> float:
 
 
 def number_with_unit(text: str) -> int:
-    """Read a whole number above 0, or a number with k, M, G or T, each a thousand times the one before; a ``type=``.
+    """Read a whole number above 0, or a number with k, M, G or T; a ``type=``.
+
+    Each letter is a thousand times the one before, or 1,024 times with an i as in MiB.
 
     Parameters
     ----------
     text
         As given.
     """
-    match = re.fullmatch(r"([0-9]{1,18})|([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kmgt])i?b?", text.strip(" ").lower())
+    match = re.fullmatch(r"([0-9]{1,18})|([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kmgt])(i?)b?", text.strip(" ").lower())
     number = 0
     if match is not None:
-        number = int(match[1]) if match[1] else int(float(match[2]) * _UNITS[match[3]])
+        step = 1024 if match[4] else 1000
+        number = int(match[1]) if match[1] else int(float(match[2]) * step ** (1 + "kmgt".index(match[3])))
     if number < 1:
         raise argparse.ArgumentTypeError(f"{_shown(text)} is not a number above 0 such as 4096, 500M or 2G")
     return number

@@ -505,14 +505,15 @@ def _detect_file(file: Path, beginning: tuple[bytes, bool] | None = None) -> tup
     head, is_all = beginning
     if not head:
         raise FormatError(f"{file}: the file is empty")
-    return _detect_content(file, head[:_HEAD_BYTES], len(head) < _HEAD_BYTES), head if is_all else None
+    content = head if is_all else None
+    return _detect_content(file, head[:_HEAD_BYTES], content), content
 
 
-def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
+def _detect_content(file: Path, head: bytes, content: bytes | None) -> str:
     if head.startswith(b"GGUF"):
         return "gguf"
     if _SAFETENSORS_START.match(head, 8) and int.from_bytes(head[:8], "little") < _MAX_HEADER_BYTES:
-        if _JITTOK_MARK.search(_safetensors_header(file, head)):
+        if _JITTOK_MARK.search(_safetensors_header(file, head if content is None else content)):
             return "jittok"
         raise UnknownFormatError(f"{file}: a safetensors file, but not one that jittok wrote")
     if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
@@ -520,8 +521,8 @@ def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
     if looks_like(head):
         return "sentencepiece"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-        return _detect_json(file, head)
-    found = _detect_lines(head, complete=is_all)
+        return _detect_json(file, head, content)
+    found = _detect_lines(head, complete=content is not None and len(content) <= len(head))
     if found is None and file.suffix in (".model", ".spm"):
         return "sentencepiece"  # whose reader says what is wrong with it
     if found is None:
@@ -534,7 +535,7 @@ def _detect_content(file: Path, head: bytes, is_all: bool) -> str:
 
 def _safetensors_header(file: Path, head: bytes) -> bytes:
     length = int.from_bytes(head[:8], "little")
-    if length + 8 <= len(head):
+    if length + 8 <= len(head) or not file.is_file():
         return head[8 : 8 + length]
     with file.open("rb") as stream:
         stream.seek(8)
@@ -549,7 +550,7 @@ def _has_first_field(head: bytes) -> bool:
     return first is not None and first[1] in _TOP_LEVEL and first[2] in b'"{[n'
 
 
-def _detect_json(file: Path, head: bytes) -> str:
+def _detect_json(file: Path, head: bytes, content: bytes | None) -> str:
     from jittok.formats import merges_txt
     from jittok.formats._json import parse_json
 
@@ -561,7 +562,7 @@ def _detect_json(file: Path, head: bytes) -> str:
             return "merges"  # an object of token: id, a vocab.json
         if _is_tekken(head):
             return "tekken"
-    fields = parse_json(merges_txt.read_file(file), str(file)).value
+    fields = parse_json(merges_txt.read_file(file) if content is None else content, str(file)).value
     if isinstance(fields, dict) and "model" in fields:
         return "tokenizer.json"
     raise UnknownFormatError(

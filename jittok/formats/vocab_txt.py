@@ -284,7 +284,7 @@ def lost(spec: TokenizerSpec) -> list[str]:
         found = _read_back(spec, {})
     except FormatError as error:
         reason = str(error).removeprefix("vocab.txt: ").partition("; add it")[0]
-        return [f"readers refuse this vocab.txt alone: {reason}; save to a directory"]
+        return [f"readers refuse this vocab.txt alone: {reason}; save as tokenizer.json, or to a directory"]
     if ends_put_around(spec) is not None:  # said for itself: no other file beside it helps
         found = replace(found, post_processors=spec.post_processors)
     return [f"a vocab.txt alone does not say {what}; save to a directory" for what in differences(spec, found)]
