@@ -513,7 +513,7 @@ def _detect_content(file: Path, head: bytes, content: bytes | None) -> str:
     if head.startswith(b"GGUF"):
         return "gguf"
     if _SAFETENSORS_START.match(head, 8) and int.from_bytes(head[:8], "little") < _MAX_HEADER_BYTES:
-        if _JITTOK_MARK.search(_safetensors_header(file, head if content is None else content)):
+        if _JITTOK_MARK.search(_safetensors_header(file, head, content)):
             return "jittok"
         raise UnknownFormatError(f"{file}: a safetensors file, but not one that jittok wrote")
     if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
@@ -533,9 +533,11 @@ def _detect_content(file: Path, head: bytes, content: bytes | None) -> str:
     return found
 
 
-def _safetensors_header(file: Path, head: bytes) -> bytes:
+def _safetensors_header(file: Path, head: bytes, content: bytes | None) -> bytes:
     length = int.from_bytes(head[:8], "little")
-    if length + 8 <= len(head) or not file.is_file():
+    if content is not None:
+        return content[8 : 8 + length]
+    if length + 8 <= len(head):
         return head[8 : 8 + length]
     with file.open("rb") as stream:
         stream.seek(8)
